@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
@@ -47,7 +48,8 @@ def _read_partition(consumer: Consumer, topic: str, partition: int) -> Iterable[
         if error is not None:
             assert error.name() == "_PARTITION_EOF", error
             return
-        yield Sent(_text(message.key()), _text(message.value()), message.timestamp()[1], partition, tuple(message.headers() or ()))  # type: ignore[arg-type]
+        headers: Any = message.headers()  # a list: only the argument of `produce` may be a dict
+        yield Sent(_text(message.key()), _text(message.value()), message.timestamp()[1], partition, tuple(headers or ()))
 
 
 def _text(content: str | bytes | None) -> str | None:

@@ -1,8 +1,9 @@
-"""Topics to tables on a file system, partitioned by topic and date, each record once.
+"""Archives topics as tables on a file system, partitioned by topic and date, each record once.
 
-As Parquet, a micro-batch is first written where no reader looks, then noted, then its files are moved into place. A batch that Spark runs
-again finds the note and only finishes the moves, so that no crash loses or doubles a record; a reader may see a batch's files come one by
-one. `compact` makes few large files of many small ones in the same manner. As Delta or Iceberg the table format does all this itself.
+For Parquet, a micro-batch is first written to a directory that readers ignore, then a note lists its files, then the files are moved to
+their place. A batch that Spark runs again finds the note and only finishes the moves, so that no crash loses or doubles a record. A reader
+may see some files of a batch before the others. `compact` merges many small files into few large ones in the same way. Delta and Iceberg
+commit by themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 PARQUET: Final = "parquet"
 TABLE_FORMATS: Final = ("delta", "iceberg")
 PARTITIONED_BY: Final = ("topic", "date")
-# What a table has; `date` is the day of `timestamp` in UTC.
+# The columns of a table; `date` is the day of `timestamp` in UTC.
 SCHEMA: Final = (
     "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int, "
     "headers array<struct<key:string,value:binary>>, topic string, date date"
@@ -40,12 +41,12 @@ _DAY_MICROS: Final = 86_400_000_000
 
 
 class FormatMissing(RuntimeError):
-    """Spark has no such table format; the text says what to add."""
+    """Spark lacks this table format; the message names the package to add."""
 
 
 @dataclass(frozen=True)
 class Compacted:
-    """What became of the small files of one day of one topic."""
+    """The result of compacting one day of one topic."""
 
     directory: str
     files_before: int
@@ -55,7 +56,7 @@ class Compacted:
 
 @dataclass(frozen=True)
 class Archive:
-    """Where to: `path` is a directory for Parquet, a path or table name for Delta and a table name for Iceberg."""
+    """The table: `path` is a directory for Parquet, a path or table name for Delta and a table name for Iceberg."""
 
     path: str
     checkpoint: str
@@ -67,7 +68,7 @@ class Archive:
             raise ValueError(f"format: {self.format} is none of {', '.join((PARQUET, *TABLE_FORMATS))}")
 
     def start(self, spark: SparkSession, source: Source, trigger: Trigger = CONTINUE, name: str = "archive") -> StreamingQuery:
-        """Starts the query. A new checkpoint archives everything again; `compact` drops what is there twice."""
+        """Starts the query. A new checkpoint archives everything again; `compact` drops the duplicates."""
         rows = archived(source_with_headers(source).stream(spark))
         writer = rows.writeStream.queryName(name).trigger(**trigger).option("checkpointLocation", self.checkpoint)
         if self.format == PARQUET:
@@ -76,7 +77,7 @@ class Archive:
         try:
             is_path = "/" in self.path
             return writer.start(self.path) if is_path else writer.toTable(self.path)
-        except Exception as error:  # Spark's own, or the JVM's through Py4J: which one differs with its version
+        except Exception as error:  # Spark's exception, or that of the JVM through Py4J, depending on the version of Spark
             raise _explained(error, self.format, spark.version) from error
 
     def table(self, spark: SparkSession) -> DataFrame:
@@ -92,16 +93,16 @@ def source_with_headers(source: Source) -> Source:
 
 
 def archived(records: DataFrame) -> DataFrame:
-    """The rows of an archive from those of the source."""
+    """The rows of the source as rows of the archive."""
     day = F.floor(F.unix_micros("timestamp") / F.lit(_DAY_MICROS)).cast("int")
     names = [name.strip().split(" ")[0] for name in SCHEMA.replace("<key:string,value:binary>", "").split(",")]
     return records.withColumn("date", F.date_from_unix_date(day)).select(*names)
 
 
 def write_batch(archive: Archive, rows: DataFrame, batch_id: int) -> None:
-    """Publishes one micro-batch, or finishes doing so."""
+    """Publishes one micro-batch, or finishes an interrupted publication."""
     directory = Directory(archive.path)
-    # The query's id, which outlives restarts and differs from that of any other checkpoint.
+    # The query's id, which stays the same after restarts and differs for every checkpoint.
     query = str(Directory(archive.checkpoint).read_note("metadata")["id"])
     notes = f"{_BATCHES}/{query}"
     note = f"{notes}/{batch_id}.json"
@@ -112,7 +113,7 @@ def write_batch(archive: Archive, rows: DataFrame, batch_id: int) -> None:
         moves = _moves(directory.list(staged, recursive=True), staged, f"{query}-{batch_id:010d}")
         directory.write_note(note, {"moves": moves})
     _finish_moves(directory, directory.read_note(note)["moves"])
-    for earlier in directory.list(notes):  # this batch would not run, were they not committed
+    for earlier in directory.list(notes):  # this batch runs only if the earlier ones are committed
         if earlier.is_data and int(earlier.name.removesuffix(".json")) < batch_id:
             directory.delete(earlier.path)
 
@@ -120,10 +121,10 @@ def write_batch(archive: Archive, rows: DataFrame, batch_id: int) -> None:
 def compact(
     spark: SparkSession, path: str, *, small_bytes: int = SMALL_BYTES, dates: Sequence[str] | None = None, files_min: int = 2
 ) -> list[Compacted]:
-    """Rewrites files smaller than `small_bytes` into files of about that size, day by day, and drops rows that are there twice.
+    """Rewrites files smaller than `small_bytes` into files of about that size, day by day, and drops duplicate rows.
 
-    Safe to run beside the query that writes, and again after a crash. For a moment readers may see rows twice; they never miss any. Only
-    one may run at a time. `dates` (2026-11-16) limits it to those days; a day with fewer than `files_min` small files is left as it is.
+    It is safe while the query writes, and again after a crash. For a moment readers may see rows twice; they never miss any. Only one call
+    may run at a time. `dates` (2026-11-16) limits it to those days; a day with fewer than `files_min` small files is left unchanged.
     """
     directory = Directory(path)
     for unfinished in directory.list(_COMPACTIONS):
@@ -167,7 +168,7 @@ def _finish_compaction(directory: Directory, note: str) -> None:
 
 
 def _moves(files: Iterable[File], staged: str, stem: str) -> dict[str, str]:
-    """From where to where: the directories of topic and date stay, names say which batch of which query a file is of."""
+    """Source and target of each file: the directories of topic and date stay, the name contains the query and the batch."""
     moves = {}
     for count, file in enumerate(file for file in files if file.is_data):
         leaf = posixpath.dirname(posixpath.relpath(file.path, staged))

@@ -1,9 +1,8 @@
-"""Change data capture to a table: a topic of changes becomes a table that holds the newest row of each key.
+"""Change data capture: turns a topic of changes into a table with the newest row of each key.
 
-Spark's own file tables cannot be updated in place. So the table is kept in versions: a micro-batch writes the next one whole, with the
-changes in it, and a small note then says that it counts. A batch that runs again finds its own note and does nothing; readers see a
-version or the next, never a mixture. Where a table format can merge (Delta, Iceberg) and Spark has AutoCDC, `declare` lets that do it
-instead.
+Spark's file tables cannot be updated in place. So the table has versions: a micro-batch writes the whole next version, with its changes
+applied, and then a small note makes it the current one. A batch that runs again finds its note and does nothing. Readers see one version
+or the next, never a mixture. If the table format can merge (Delta, Iceberg) and Spark has AutoCDC, use `declare` instead.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _VERSIONS: Final = "versions"
 
 @dataclass(frozen=True)
 class Changes:
-    """How to read changes. Expressions are SQL over the fields of a value; `record.key` and so on are the record's.
+    """How to read changes. Expressions are SQL over the fields of a value; `record.key` and so on are the columns of the record.
 
     By default a value is the whole new row as JSON of `schema`, and a record without a value deletes the row of its key. `debezium` reads
-    Debezium's envelope instead: before, after and op. Changes of a key come in the order of their records; where another order counts, for
-    example because one key is in several partitions, `sequence` gives it (a number or a time), and deleted rows are remembered, so that a
-    late change does not bring one back.
+    Debezium's envelope instead: before, after and op. Changes of a key are applied in the order of their records. `sequence` (a number or a
+    time) gives another order, for example if a key is in several partitions; deleted rows are then kept as marks, so that a late change
+    does not restore one.
     """
 
     schema: str
@@ -46,8 +45,8 @@ class Changes:
     debezium: bool = False
     key_columns: str = ""  # with `debezium` unset: the SQL struct of the keys of a deleted row, made of `record.key`; default: its text
     sequence: str = ""
-    deletes: str = ""  # a condition that means a deletion, besides a missing value
-    options: dict[str, str] = field(default_factory=dict)  # how values are decoded, if not as JSON: value.format and so on
+    deletes: str = ""  # a condition for a deletion, besides a missing value
+    options: dict[str, str] = field(default_factory=dict)  # options of the decoder, if values are not JSON: value.format and so on
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -65,7 +64,7 @@ class Changes:
         return replace(source, options={**source.options, **decoding, **ours})
 
     def rows(self, records: DataFrame) -> DataFrame:
-        """Changes as rows: the columns of the table, `_sequence` and `_deleted`. A malformed record ends the query."""
+        """Changes as rows: the columns of the table, `_sequence` and `_deleted`. A malformed record fails the query."""
         record = F.struct("key", "topic", "partition", "offset", "timestamp").alias("record")
         place = F.concat_ws("-", "topic", "partition").alias("_place")
         refused = F.concat(
@@ -81,7 +80,7 @@ class Changes:
         return self._of_debezium(rows) if self.debezium else self._of_rows(rows)
 
     def _of_debezium(self, rows: DataFrame) -> DataFrame:
-        # Debezium writes a tombstone behind each deletion, for compaction: it says nothing new.
+        # Debezium writes a tombstone after each deletion, for compaction: the deletion is known already.
         rows = rows.where(F.col(DECODED).isNotNull())
         is_deleted = F.col(f"{DECODED}.op") == "d"
         image = F.when(is_deleted, F.col(f"{DECODED}.before")).otherwise(F.col(f"{DECODED}.after"))
@@ -97,21 +96,22 @@ class Changes:
         sequence = F.expr(self.sequence) if self.sequence else F.col("record.offset")
         changes = flat.select("*", sequence.alias(SEQUENCE), is_deleted.alias(DELETED), F.col("record.offset").alias("_offset"))
         if self.key_columns or len(self.keys) == 1:
-            # The definitions of declarative pipelines must not ask Spark for types: they are taken from the schema, where there is one.
+            # The definitions of declarative pipelines must not ask Spark for types: they are taken from the schema, if it is given.
             kinds = column_types(self.schema) if self.schema else {each.name: each.dataType.simpleString() for each in flat.schema}
             for name in self.keys:
                 changes = changes.withColumn(name, self._key(name, kinds[name]))
         return changes.drop("record", DECODED)
 
     def _key(self, name: str, kind: str) -> Column:
-        """A key of the row; a record without a value has it in the record's key alone."""
+        """A key column of the row; for a record without a value it comes from the record's key."""
         of_record = F.expr(self.key_columns)[name] if self.key_columns else F.col("record.key").cast("string")
         return F.when(F.col(DECODED).isNull(), of_record.cast(kind)).otherwise(F.col(name))
 
     def newest(self, changes: DataFrame) -> DataFrame:
-        """The table that all changes together make, as `rows` gave them: the newest row of each key, without those that were deleted.
+        """The table after all changes, which `rows` returned: the newest row of each key, without the deleted ones.
 
-        While a declarative pipeline is defined its tables are not there: so columns are left out of a struct here, since `drop` would ask.
+        While a declarative pipeline is defined its tables do not exist: so columns are dropped inside a struct, because `drop` of a
+        DataFrame asks Spark for the columns.
         """
         whole = changes.select("*", F.struct(F.col("*")).alias("_row"))
         newest = F.max_by("_row", F.struct(SEQUENCE, "_offset")).alias("_newest")
@@ -121,16 +121,17 @@ class Changes:
 
 @dataclass(frozen=True)
 class Table:
-    """A table in versions, in a directory of its own on any file system that Spark and Arrow know."""
+    """A table with versions, in its own directory on any file system that Spark and Arrow support."""
 
     path: str
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """The rows as of the newest version."""
+        """The rows of the current version."""
         return self._stored(spark).where(~F.col(DELETED)).drop(DELETED, SEQUENCE)
 
     def apply(self, changes: DataFrame, keys: Sequence[str], batch: int, query: str, *, remembers_deletes: bool = False) -> bool:
-        """Writes the next version; False if this batch of this query is in the table already. A query is known by its checkpoint."""
+        """Writes the next version; returns False if the table contains this batch of this query already. The checkpoint identifies a
+        query."""
         directory = Directory(self.path)
         note = self._note(directory)
         if note is not None and note["query"] == query and note["batch"] >= batch:
@@ -154,7 +155,7 @@ class Table:
         return spark.read.parquet(directory.spark_path(note["version"]))
 
     def _merged(self, changes: DataFrame, keys: Sequence[str], version: str | None) -> DataFrame:
-        """The rows of a version and the changes, the newest of each key."""
+        """The rows of a version with the changes applied: the newest row of each key."""
         rows = changes.withColumn("_is_change", F.lit(1))
         if version is not None:
             stored = (
@@ -162,7 +163,7 @@ class Table:
             )
             rows = rows.unionByName(stored, allowMissingColumns=True)
         names = [name for name in rows.columns if name not in keys]
-        # Of changes with the same sequence the later record counts, and any change before what is stored.
+        # Of changes with the same sequence the later record wins, and any change wins over the stored row.
         newest = F.max_by(F.struct(*names), F.struct(F.col(SEQUENCE), F.col("_is_change"), F.col("_offset")))
         return rows.groupBy(*keys).agg(newest.alias("_newest")).select(*keys, "_newest.*").drop("_is_change", "_offset")
 
@@ -173,7 +174,7 @@ class Table:
         return found
 
     def _forget_old(self, directory: Directory) -> None:
-        """All versions but the one that counts and the one before it, at which readers may still be."""
+        """Deletes all versions except the current one and the one before it, which readers may still use."""
         note = self._note(directory)
         assert note is not None
         kept = {note["version"], note["before"]}

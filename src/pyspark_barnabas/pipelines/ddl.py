@@ -1,6 +1,6 @@
-"""The columns of a schema in Spark's DDL, by their names, without asking a Spark: declarative pipelines must not, while they are defined.
+"""Splits a schema in Spark's DDL into columns without a Spark session: the definitions of declarative pipelines must not use one.
 
-Only taken apart: Spark says itself what is wrong with a type.
+Types are not validated here; Spark reports a wrong type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def column_types(ddl: str) -> dict[str, str]:
 
 
 def _parts(ddl: str) -> Iterator[str]:
-    """What is between the commas that are in no brackets and no quotes."""
+    """Splits the text at commas outside of brackets and quotes."""
     depth, quote, begin = 0, "", 0
     for position, letter in enumerate(ddl):
         if quote:

@@ -1,7 +1,7 @@
-"""Files of an archive on any file system: listing, moving and small JSON notes that are there whole or not at all.
+"""Files of an archive on any file system: listing, moving and small JSON notes that are written atomically.
 
-Spark writes the data itself; only the steps around it (which file is published, which one replaced) go through here, on the driver. Uses
-Arrow's file systems: local paths and file:// URIs, hdfs://, s3:// (or s3a://) and gs://.
+Spark writes the data. The driver uses this module to publish and replace files. The file systems are those of Arrow: local paths and
+file:// URIs, hdfs://, s3:// (or s3a://) and gs://.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pyarrow import fs
 
-_HIDDEN: Final = ("_", ".")  # what Spark's readers pass over
+_HIDDEN: Final = ("_", ".")  # names that Spark's readers ignore
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class File:
 
 
 class Directory:
-    """A directory by the path or URI that Spark was given. Paths handed in and out are relative to it, with `/` between the parts."""
+    """A directory with the path or URI that Spark uses. All paths of the methods are relative to it, with `/` between the parts."""
 
     def __init__(self, uri: str) -> None:
         if uri.startswith("file:/") and not uri.startswith("file://"):  # as Hadoop writes it
@@ -41,11 +41,11 @@ class Directory:
         self._files, self._root = fs.FileSystem.from_uri(_for_arrow(self.uri))
 
     def spark_path(self, path: str) -> str:
-        """For Spark, which knows the URI's own scheme."""
+        """The path for Spark, with the original scheme of the URI."""
         return f"{self.uri}/{path}"
 
     def list(self, path: str = "", *, recursive: bool = False) -> list[File]:
-        """The files, by name; none where the directory is not there."""
+        """The files, sorted by name; empty if the directory does not exist."""
         found = self._files.get_file_info(fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive))
         files = [File(posixpath.relpath(info.path, self._root), info.size) for info in found if info.type == fs.FileType.File]
         return sorted(files, key=lambda file: file.path)
@@ -58,14 +58,14 @@ class Directory:
         self._files.move(self._at(old), self._at(new))
 
     def delete(self, path: str) -> None:
-        """Deletes a file, if it is there, and the checksum that Hadoop's local file system laid beside it."""
+        """Deletes a file, if it exists, and its checksum file, which Hadoop's local file system writes."""
         folder, name = posixpath.split(path)
         for each in (path, posixpath.join(folder, f".{name}.crc")):
             if self.exists(each):
                 self._files.delete_file(self._at(each))
 
     def delete_all(self, path: str) -> None:
-        """Deletes a directory with all that is in it, if it is there."""
+        """Deletes a directory with its content, if it exists."""
         if self.exists(path):
             self._files.delete_dir(self._at(path))
 
@@ -74,7 +74,7 @@ class Directory:
             return json.loads(stream.readall())
 
     def write_note(self, path: str, value: Any) -> None:
-        """Written under another name first: a note that can be seen is whole."""
+        """Writes the note under another name and renames it, so that a visible note is complete."""
         folder, name = posixpath.split(path)
         self._files.create_dir(self._at(folder), recursive=True)
         unfinished = posixpath.join(folder, f".{name}.unfinished")
@@ -87,5 +87,5 @@ class Directory:
 
 
 def _for_arrow(uri: str) -> str:
-    """Hadoop's s3a is Arrow's s3."""
+    """The URI for Arrow, which has the scheme s3 for Hadoop's s3a."""
     return "s3://" + uri.removeprefix("s3a://") if uri.startswith("s3a://") else uri

@@ -1,7 +1,7 @@
-"""An archive back into a topic: the records of chosen days or offsets, in their order within each partition.
+"""Writes an archive back into a topic: the records of chosen days or offsets, in their order within each partition.
 
-Key, value, headers and, unless told otherwise, partition and timestamp are those of the archived record. It is a batch: records are
-written at least once, and a replay that was interrupted is best begun again into a new topic.
+Key, value, headers and, by default, partition and timestamp are those of the archived record. A replay is a batch: records are written at
+least once. Repeat an interrupted replay into a new topic.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replay:
-    """Which records. Dates are days in UTC, both included (2026-11-16); `where` is SQL over the columns of the archive."""
+    """The records to replay. Dates are days in UTC, both included (2026-11-16); `where` is SQL over the columns of the archive."""
 
     topics: Sequence[str] = ()
     first_date: str = ""
     last_date: str = ""
     where: str = ""
-    keep_partitions: bool = True  # False: by key, as for new records; needed where the topic has fewer partitions
+    keep_partitions: bool = True  # False: partitioned by key, as new records are; needed if the topic has fewer partitions
     keep_timestamps: bool = True
 
     def chosen(self, archived: DataFrame) -> DataFrame:
@@ -45,7 +45,7 @@ class Replay:
         return archived
 
     def records(self, archived: DataFrame, *, keep_topics: bool = False) -> DataFrame:
-        """What to write: one task writes all of a partition, in the order of offsets."""
+        """The records to write: one task writes all of a partition, in offset order."""
         columns = ["key", "value", "headers"]
         columns += ["topic"] if keep_topics else []
         columns += ["partition"] if self.keep_partitions else []
@@ -55,6 +55,6 @@ class Replay:
 
 
 def run(spark: SparkSession, archive: Archive, target: Target, replay: Replay | None = None) -> None:
-    """Writes the chosen records to the target's topic, or each to the topic of its name where the target names none."""
+    """Writes the chosen records to the target's topic; without one, each record to the topic that it was archived from."""
     records = (replay or Replay()).records(archive.table(spark), keep_topics=not target.topic)
     target.write(records)

@@ -1,8 +1,8 @@
-"""Clean, validate and route: each record of a topic goes to the topic that its content says, and what is wrong to a topic of dead letters.
+"""Clean, validate and route: each record goes to the topic that its content selects, and a faulty one to a dead-letter topic.
 
-Values are decoded in the source. A record that cannot be decoded, or fails a check, or fits no route, becomes a dead letter: its own key,
-bytes and headers, with headers that say why and whence. Everything leaves by one sink, so that with a prefix for transactional ids each
-record comes out exactly once, on one way or the other; none is ever dropped.
+Values are decoded in the source. A record that cannot be decoded, fails a check or fits no route becomes a dead letter: its own key,
+bytes and headers, plus headers with the reason and the origin. All records are written by one sink, so that with a prefix for
+transactional ids each record is written exactly once, to a route or as a dead letter; none is dropped.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _KEPT: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "he
 
 @dataclass(frozen=True)
 class Routes:
-    """What to do with a record. All expressions are SQL over the fields of its value; the record itself is there as `record.topic`,
-    `record.key` and so on.
+    """The rules for a record. All expressions are SQL over the fields of its value; the record itself is `record.topic`, `record.key` and
+    so on.
 
-    `clean` replaces or adds fields, one after the other; `checks` must all be true of the cleaned record, by names that say what is wrong
-    otherwise; the first of `routes` whose condition is true gives the topic, else `otherwise`, where that is set.
+    `clean` replaces or adds fields, in order. All `checks` must be true for the cleaned record; the name of a check is the reason in the
+    dead letter. The first of `routes` whose condition is true gives the topic, otherwise `otherwise`, if it is set.
     """
 
     dead_letters: str
-    schema: str = ""  # of JSON values, as DDL; empty: the source's own options say how values are decoded
+    schema: str = ""  # of JSON values, as DDL; empty: the options of the source define the decoding
     clean: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, str] = field(default_factory=dict)
     routes: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Routes:
             raise ValueError(f"'{self.dead_letters}' is for dead letters alone, so that they can be told from records that are right")
 
     def source(self, source: Source) -> Source:
-        """The source with values decoded beside their bytes, and with headers."""
+        """The source with values decoded in addition to their bytes, and with headers."""
         given = {name.lower() for name in source.options}
         if bool(self.schema) == ("value.format" in given):
             raise ValueError("say how values are decoded in one place: `schema` for JSON, or value.format among the source's options")
@@ -60,12 +60,12 @@ class Routes:
         return replace(source, options={**source.options, **decoding, **ours})
 
     def routed(self, records: DataFrame) -> DataFrame:
-        """Records of such a source as rows for the sink: key, value, headers, timestamp and the topic that each goes to."""
+        """Records of this source as rows for the sink: key, value, headers, timestamp and target topic."""
         kept = F.struct(*_KEPT).alias(RECORD)
         rows = records.select(kept, F.col(CORRUPT), F.col(DECODED), F.col(f"{DECODED}.*"))
         for name, expression in self.clean.items():
             rows = rows.withColumn(name, F.expr(expression))
-        # Not by the names of columns: to ask for them is not allowed in the definitions of declarative pipelines.
+        # Without column names: the definitions of declarative pipelines must not ask Spark for them.
         rows = rows.withColumn("_fields", F.struct(F.col("*")).dropFields(RECORD, CORRUPT, DECODED))
         rows = rows.withColumn("_wrong", self._wrong()).withColumn("_route", self._route())
         reason = F.coalesce(F.col("_wrong"), F.when(F.col("_route").isNull(), F.lit("no route: no condition is true of it")))
@@ -81,7 +81,7 @@ class Routes:
         )
 
     def _wrong(self) -> Column:
-        """The first thing that is wrong, or null."""
+        """The first fault of the record, or null."""
         found = F.when(F.col(CORRUPT).isNotNull(), F.concat(F.lit("malformed: "), F.col(f"{CORRUPT}.reason")))
         found = found.when(F.col(DECODED).isNull(), F.lit("malformed: there is no value"))
         for name, condition in self.checks.items():
@@ -96,7 +96,7 @@ class Routes:
 
 
 def _with_errors() -> Column:
-    """The record's headers, and ours behind them."""
+    """The record's headers, followed by those with the error."""
     facts = {"message": "_reason", "topic": "record.topic", "partition": "record.partition", "offset": "record.offset"}
     ours = F.array(
         *(
@@ -110,7 +110,7 @@ def _with_errors() -> Column:
 def start(
     spark: SparkSession, source: Source, target: Target, routes: Routes, checkpoint: str, trigger: Trigger = CONTINUE, name: str = "route"
 ) -> StreamingQuery:
-    """Starts the query. `target` has no topic of its own: each record says where it goes."""
+    """Starts the query. `target` has no topic, because each row has one."""
     if target.topic:
         raise ValueError("the target of routes has no topic of its own; name it in `otherwise`")
     rows = routes.routed(routes.source(source).stream(spark))

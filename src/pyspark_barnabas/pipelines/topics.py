@@ -1,7 +1,7 @@
-"""How the ready-made pipelines read topics and write to them: the options that all of them share, in one place.
+"""Sources and targets of the ready-made pipelines: the options that all pipelines share.
 
-Everything goes through `format("barnabas")`, so that what its documentation says of options holds in pipelines too; nothing is added to
-what the user gave except addresses, topics and how often a record may come out.
+Everything goes through `format("barnabas")`, so that its documented options work in pipelines too. The pipelines only add addresses,
+topics and the delivery guarantee to the user's options.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 FORMAT: Final = "barnabas"
-Trigger = Mapping[str, Any]  # what DataStreamWriter.trigger takes: {"availableNow": True}, {"processingTime": "5 seconds"}
+Trigger = Mapping[str, Any]  # arguments of DataStreamWriter.trigger: {"availableNow": True}, {"processingTime": "5 seconds"}
 CONTINUE: Final[Trigger] = {"processingTime": "0 seconds"}
 ONCE: Final[Trigger] = {"availableNow": True}
 
@@ -44,16 +44,16 @@ class Source:
         return spark.readStream.format(FORMAT).options(**self.settings()).load()
 
     def table(self, spark: SparkSession) -> DataFrame:
-        """What is in the topics now."""
+        """The present records of the topics."""
         return spark.read.format(FORMAT).options(**self.settings()).load()
 
 
 @dataclass(frozen=True)
 class Target:
-    """A topic to write to; where `topic` is empty, each row says in its column `topic` where it goes.
+    """A topic to write to; if `topic` is empty, each row has its topic in the column `topic`.
 
-    With a prefix for transactional ids each record is written exactly once; without, at least once. The prefix belongs to one query: two
-    that run with the same one fence each other.
+    With a prefix for transactional ids each record is written exactly once; without, at least once. A prefix belongs to one query: two
+    queries with the same prefix fence each other.
     """
 
     servers: str
@@ -82,10 +82,10 @@ class Target:
 
 
 def with_fields(records: DataFrame, schema: str) -> DataFrame:
-    """The fields of JSON values as columns, and the record itself as the column `record`; a value that is no such JSON gives nulls.
+    """The fields of JSON values as columns, and the record itself as the column `record`; a value that does not fit gives nulls.
 
-    `schema` is Spark's DDL: "product string, quantity int". Where it is empty the columns of the record stay as they are, beside `record`.
-    Nothing here asks Spark for the names of columns, which the definitions of declarative pipelines must not do.
+    `schema` is Spark's DDL: "product string, quantity int". If it is empty, the columns of the record stay, beside `record`. The
+    function does not ask Spark for column names, which the definitions of declarative pipelines must not do.
     """
     record = F.struct(F.col("*")).alias("record")
     if not schema:

@@ -1,9 +1,9 @@
 """Windowed aggregation of a topic into a topic, with late records: the pipeline that `barnabas demo` shows.
 
-Rows are grouped by keys and by windows of event time. A window goes out once, when the watermark has passed its end: that is the newest
-event time seen, less the lateness allowed. A record that comes later than that is not counted; the query's progress tells that there were
-some (numRowsDroppedByWatermark, where records of one task, key and window are one). It must never write a window twice or change one that
-is out, since a topic cannot take anything back.
+Rows are grouped by keys and by windows of event time. A window is written once, when the watermark has passed its end. The watermark is
+the newest event time, minus the allowed lateness. A record older than the watermark is not counted; the query's progress shows such
+records (numRowsDroppedByWatermark, in which the records of one task, key and window count as one). The pipeline never writes a window
+twice and never changes a written window, because records in a topic cannot be withdrawn.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Windows:
-    """What to compute. `keys` and `aggregates` are names with SQL expressions: {"product": "product"}, {"total": "sum(quantity)"}.
+    """The windows and aggregates. `keys` and `aggregates` are names with SQL expressions: {"product": "product"}, {"total":
+    "sum(quantity)"}.
 
-    The expressions see the record as `record.key`, `record.timestamp` and so on, and beside it, with `schema` (DDL), the fields of its JSON
-    value, else the columns of the record.
+    The expressions can use the record as `record.key`, `record.timestamp` and so on. With `schema` (DDL) they can also use the fields of
+    its JSON value, otherwise the columns of the record.
     """
 
     keys: Mapping[str, str]
     aggregates: Mapping[str, str] = field(default_factory=lambda: {"count": "count(*)"})
     size: str = "1 minute"
-    slide: str = ""  # empty: windows follow one another; shorter than size: they overlap
+    slide: str = ""  # empty: windows do not overlap; shorter than size: they overlap
     lateness: str = "10 seconds"
     event_time: str = "record.timestamp"
     schema: str = ""
@@ -76,6 +77,6 @@ def start(
     trigger: Trigger = CONTINUE,
     name: str = "windows",
 ) -> StreamingQuery:
-    """Starts the query; `checkpoint` is a directory of its own, from which it goes on after a stop."""
+    """Starts the query; `checkpoint` is a directory for this query only, from which it continues after a stop."""
     result = windows.records(windows.aggregated(source.stream(spark)))
     return target.start(result, checkpoint, trigger, name)

@@ -1,7 +1,7 @@
 """An audit of log directories as a Spark job: every checksum, the order of offsets, every index, and whether replicas agree.
 
-One task checks some segments (`segment_audit`); what spans segments or replicas is decided by Spark from their rows. The result is two
-tables: what was checked, and what is wrong. Directories are only read; a cluster may be at work in them, or they may be copies.
+A task checks some segments (`segment_audit`) and returns rows. Spark compares segments and replicas by these rows. The result is two
+tables: the segments that were checked, and the faults. Directories are only read; they may be in use by a cluster, or copies.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _FAULT_COLUMNS: Final = ("topic", "partition", "place", "file", "what", "detail"
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found. Both are computed once, when they are first asked for; `close` lets go of what is kept of them."""
+    """The result. Both tables are computed once, at their first use, and cached; `close` releases the cache."""
 
     segments: DataFrame  # each segment that was checked: its place, offsets, batches, records and bytes
-    faults: DataFrame  # what is wrong, each with its file, and as far as that can be said its position and offsets
+    faults: DataFrame  # the faults, each with its file and, as far as they are known, its position and offsets
     kept: DataFrame
 
     def close(self) -> None:
@@ -52,12 +52,12 @@ class Audit:
 
 
 def find_logs(log_dirs: Iterable[str], topics: Sequence[str] | None = None) -> list[PartitionLog]:
-    """The replicas in the directories: of all topics, the internal ones too, or of those that are named."""
+    """The replicas in the directories: of all topics, internal topics included, or of the given topics."""
     return [log for log in find_partitions(log_dirs) if topics is None or log.topic in topics]
 
 
 def audit(spark: SparkSession, logs: Sequence[PartitionLog]) -> Audit:
-    """Checks these replicas."""
+    """Audits these replicas."""
     rows = [(number, pickle.dumps(tasks)) for number, tasks in enumerate(_task_groups(logs))]
     plan = spark.createDataFrame(rows, "number int, tasks binary")
     found = plan.repartition(max(len(rows), 1), "number").mapInArrow(_check, SCHEMA).persist()
@@ -67,7 +67,7 @@ def audit(spark: SparkSession, logs: Sequence[PartitionLog]) -> Audit:
 
 
 def tasks_of(logs: Iterable[PartitionLog]) -> list[AuditTask]:
-    """One for each segment of each replica."""
+    """One task for each segment of each replica."""
     replicas: dict[TopicPartition, list[PartitionLog]] = {}
     for log in logs:
         replicas.setdefault(TopicPartition(log.topic, log.partition), []).append(log)
@@ -89,7 +89,7 @@ def tasks_of(logs: Iterable[PartitionLog]) -> list[AuditTask]:
 
 
 def _common_offsets(logs: Sequence[PartitionLog]) -> tuple[int, int]:
-    """What all replicas should have: none has deleted or compacted it, and the one that is furthest behind has it."""
+    """The offsets that all replicas must have: deleted or compacted by none, and below the smallest log end offset."""
     first = max(max(log.log_start_offset, log.cleaned_to) for log in logs)
     return first, min(log_end_offset(log) for log in logs)
 
@@ -108,7 +108,7 @@ def _task_groups(logs: Sequence[PartitionLog]) -> Iterator[list[AuditTask]]:
 
 
 def _check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On an executor: the rows of the segments that a task was given."""
+    """Runs on an executor; yields the rows of the segments of one task."""
     for batch in batches:
         for pickled in batch.column("tasks").to_pylist():
             for task in pickle.loads(pickled):
@@ -118,7 +118,7 @@ def _check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _overlaps(found: DataFrame) -> DataFrame:
-    """Segments that begin before the one before them has ended."""
+    """Segments that begin below the last offset of the segment before them."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -135,7 +135,7 @@ def _overlaps(found: DataFrame) -> DataFrame:
 
 
 def _disagreements(found: DataFrame) -> DataFrame:
-    """Stretches of offsets in which replicas have different batches."""
+    """Ranges of offsets in which replicas have different batches."""
     from pyspark.sql import functions as f
 
     of_replica = (

@@ -1,6 +1,6 @@
-"""Files of a log directory wherever Spark sees them: a local path, file://, hdfs://, s3:// and whatever else pyarrow.fs opens.
+"""The files of a log directory on any file system of pyarrow.fs: a local path, file://, hdfs://, s3:// and others.
 
-The readers of log directories and the audit come here. Everything is read by position, and nothing is ever written.
+Used by the direct reader and the audit. Files are read by position and never written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 
 class FileStore:
-    """The files below one directory, by their paths relative to it. Plain data until it is used, so that tasks can be given one."""
+    """The files below one directory, by their paths relative to it. It is plain data until its first use, so that Spark can pickle it."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri.rstrip("/") or "/"
@@ -39,7 +39,7 @@ class FileStore:
         self.uri, self._opened = uri, None
 
     def entries(self, path: str = "") -> list[Entry]:
-        """What stands in a directory, by name."""
+        """The entries of a directory, sorted by name."""
         system, root = self._system()
         selector = fs.FileSelector(_joined(root, path), recursive=False)
         found = [Entry(info.base_name, int(info.size or 0), info.type == fs.FileType.Directory) for info in system.get_file_info(selector)]
@@ -54,7 +54,7 @@ class FileStore:
         return StoredFile(system.open_input_file(_joined(root, path)), f"{self.uri}/{path}")
 
     def read(self, path: str, limit: int) -> bytes:
-        """A small file; None of it where it is larger than it can be."""
+        """The content of a small file; None if the file is larger than such a file can be."""
         with self.open(path) as file:
             if file.size > limit:
                 raise ValueError(f"{file.name} has {file.size} bytes, more than the {limit} that it can have")
@@ -70,7 +70,7 @@ class FileStore:
 
 
 class StoredFile:
-    """An open file; to be used in a `with` block."""
+    """An open file; use it in a `with` block."""
 
     def __init__(self, file: Any, name: str) -> None:
         self._file = file
@@ -91,7 +91,7 @@ class StoredFile:
 def _open(uri: str) -> tuple[Any, str]:
     if not _SCHEME.match(uri):
         return fs.LocalFileSystem(), os.path.abspath(uri)
-    if uri.startswith("file:/"):  # Hadoop writes file:/path, and all others file:///path
+    if uri.startswith("file:/"):  # Hadoop writes file:/path; other programs write file:///path
         return fs.LocalFileSystem(), "/" + uri.removeprefix("file:").lstrip("/")
     system, root = fs.FileSystem.from_uri(re.sub("^s3[an]://", "s3://", uri))
     return system, root.rstrip("/")

@@ -1,7 +1,7 @@
-"""What stands in log directories, as far as names tell: partitions, their segments, and what was left of deleted or replaced ones.
+"""The content of log directories by file names: partitions, their segments, and the remains of deleted or replaced segments.
 
-The direct reader plans by it, and the audit goes through it. A directory may be of this broker or of Apache Kafka, in use, closed, or
-copied while somebody wrote to it; it is only looked at. What an interrupted compaction left is seen as a broker would see it after its
+Used by the direct reader for planning and by the audit. A directory may be written by this broker or by Apache Kafka, in use, closed, or
+copied while a broker wrote to it; it is only read. The remains of an interrupted compaction are treated as a broker treats them at its
 next start.
 """
 
@@ -25,7 +25,7 @@ _MARKED: Final = (names.DELETE_DIR_SUFFIX, names.FUTURE_DIR_SUFFIX, names.STRAY_
 
 @dataclass(frozen=True, slots=True)
 class SegmentFiles:
-    """A segment by its base offset. Paths are relative to the log directory; None where there is no such file."""
+    """A segment with its base offset. Paths are relative to the log directory; None if the file does not exist."""
 
     base_offset: int
     log: str
@@ -47,7 +47,7 @@ class PartitionLog:
     segments: tuple[SegmentFiles, ...]
     snapshots: tuple[tuple[int, str], ...]  # producer snapshots by offset
     topic_id: str | None = None
-    cleaned_to: int = 0  # below this offset it has been compacted
+    cleaned_to: int = 0  # below this offset the log has been compacted
 
     @property
     def size(self) -> int:
@@ -59,7 +59,7 @@ class PartitionLog:
 
 
 def parse_log_dirs(text: str) -> list[str]:
-    """The directories of the option logDirs: paths or addresses, separated by commas."""
+    """The directories of the option logDirs: paths or URIs, separated by commas."""
     found = [each.strip() for each in text.split(",") if each.strip()]
     if not found:
         raise OptionError(LOG_DIRS, "must name at least one log directory, such as '/var/lib/kafka/data' or 's3://bucket/copy'.")
@@ -67,8 +67,8 @@ def parse_log_dirs(text: str) -> list[str]:
 
 
 def find_partitions(uris: Iterable[str], wants: Callable[[TopicPartition], bool] | None = None) -> list[PartitionLog]:
-    """Every replica in these directories, each a log directory (which holds partitions) or the directory of one partition; of those of
-    which some are wanted, no others are opened."""
+    """Every replica in these directories. A directory is a log directory, which contains partitions, or the directory of one partition. The
+    directories of partitions that `wants` rejects are not opened."""
     found: list[PartitionLog] = []
     for uri in uris:
         store = FileStore(uri)
@@ -94,13 +94,13 @@ def _of_one_partition(uri: str) -> PartitionLog:
     store = FileStore(above or ".")
     try:
         entries = store.entries()
-    except OSError:  # one may be allowed to look into the directory, but not into the one above it
+    except OSError:  # the user may have access to the directory, but not to its parent
         entries = []
     return _read_partition(store, name, partition, _Checkpoints(store, entries))
 
 
 class _Checkpoints:
-    """What a log directory remembers of its partitions."""
+    """The checkpoint files of a log directory."""
 
     def __init__(self, store: FileStore, entries: Sequence[Entry]) -> None:
         there = {entry.name for entry in entries}
@@ -130,7 +130,7 @@ def _read_partition(store: FileStore, directory: str, partition: TopicPartition,
         partition.partition,
         store,
         directory,
-        max(checkpoints.starts.get(partition, 0), first),  # what DeleteRecords took away may still stand in a segment
+        max(checkpoints.starts.get(partition, 0), first),  # records deleted by DeleteRecords may still be in a segment
         tuple(segments),
         tuple(sorted(snapshots)),
         _topic_id(store, f"{directory}/{names.PARTITION_METADATA}") if names.PARTITION_METADATA in files else None,
@@ -139,7 +139,7 @@ def _read_partition(store: FileStore, directory: str, partition: TopicPartition,
 
 
 def _segments(store: FileStore, directory: str, files: dict[str, Entry]) -> list[SegmentFiles]:
-    """Those a broker would load: `.deleted` and `.cleaned` files are nothing, `.swap` files stand for what they were made from."""
+    """The segments that a broker would load: `.deleted` and `.cleaned` files are ignored, `.swap` files replace their source segments."""
     cleaned = [offset for name in files if name.endswith(names.CLEANED_SUFFIX) and (offset := names.offset_of(name)) is not None]
     swapped: dict[int, SegmentFiles] = {}
     plain: dict[int, SegmentFiles] = {}
@@ -150,7 +150,7 @@ def _segments(store: FileStore, directory: str, files: dict[str, Entry]) -> list
         if name.endswith(names.LOG_SUFFIX):
             plain[offset] = _segment(directory, files, offset, "")
         elif name.endswith(names.LOG_SUFFIX + names.SWAP_SUFFIX) and not (cleaned and offset >= min(cleaned)):
-            # A split renames from the last part to the first: a .cleaned below a .swap means that the set never became complete.
+            # A split renames from the last part to the first: a .cleaned below a .swap means that the renaming was not finished.
             swapped[offset] = _segment(directory, files, offset, names.SWAP_SUFFIX)
     if swapped:
         high = max(_next_offset(store, segment) for segment in swapped.values())
@@ -162,7 +162,7 @@ def _segment(directory: str, files: dict[str, Entry], base_offset: int, suffix: 
     prefix = names.offset_prefix(base_offset)
 
     def path(kind: str) -> str | None:
-        # The log is swapped in first: its indexes may still have the other name, or have got theirs already.
+        # The .log file is renamed first: its indexes may still have the .swap suffix, or may be renamed already.
         return next((f"{directory}/{prefix}{kind}{each}" for each in (suffix, "") if f"{prefix}{kind}{each}" in files), None)
 
     log = f"{prefix}{names.LOG_SUFFIX}{suffix}"

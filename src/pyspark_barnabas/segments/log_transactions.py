@@ -1,7 +1,7 @@
-"""Which transactions of a log were aborted, and which are still open: what a read_committed reader of files has to know.
+"""The aborted and the open transactions of a log, which a read_committed reader of files needs.
 
-A broker tells its readers; without one the transaction indexes tell of the aborted ones, and the newest producer snapshot, together with
-the batches behind it, of the open ones. Where the indexes were not copied along, the headers of all batches are walked instead.
+A broker sends them in its Fetch responses. Without a broker, the transaction indexes list the aborted transactions; the newest producer
+snapshot and the batches after it give the open ones. If the indexes were not copied, the headers of all batches are read instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Aborted(NamedTuple):
-    """A transaction that was aborted: its producer, the offset of its first record, and the offset of its marker."""
+    """An aborted transaction: its producer, the offset of its first record, and the offset of its marker."""
 
     producer_id: int
     first_offset: int
@@ -31,15 +31,15 @@ class Aborted(NamedTuple):
 
 
 class Transactions(NamedTuple):
-    """`first_open` is the first offset of the first transaction without an end: a read_committed reader stops before it. None: no such."""
+    """`first_open` is the first offset of the oldest open transaction, at which a read_committed reader stops; None if none is open."""
 
     aborted: tuple[Aborted, ...]
     first_open: int | None
 
 
 def transactions_of(log: PartitionLog) -> Transactions:
-    """Of all segments of one replica."""
-    if any(segment.index is None for segment in log.segments):  # only the .log files were copied, or some of them
+    """The transactions in all segments of one replica."""
+    if any(segment.index is None for segment in log.segments):  # some or all of the indexes were not copied
         walk = TransactionWalk({})
         walk.segments(log, log.segments, 0)
         return Transactions(tuple(walk.aborted), walk.first_open)
@@ -51,12 +51,12 @@ def transactions_of(log: PartitionLog) -> Transactions:
 
 
 def overlapping(aborted: Iterable[Aborted], first_offset: int, last_offset: int) -> list[Aborted]:
-    """Those with records or a marker between two offsets, both included."""
+    """The transactions with records or a marker between two offsets, both included."""
     return [each for each in aborted if each.first_offset <= last_offset and each.last_offset >= first_offset]
 
 
 class TransactionWalk:
-    """Goes through batches in their order. `open` has the first offset of the transaction that each producer has open."""
+    """Tracks transactions over batches in offset order. `open` maps each producer with an open transaction to its first offset."""
 
     def __init__(self, open_: dict[int, int]) -> None:
         self.open = dict(open_)
@@ -96,7 +96,7 @@ def _index_entries(log: PartitionLog, path: str) -> list[Aborted]:
 
 
 def _first_open(log: PartitionLog) -> int | None:
-    """From the newest snapshot that can be read, and what was written after it."""
+    """The first open offset, from the newest readable snapshot and the batches after it."""
     for offset, path in reversed(log.snapshots):
         try:
             entries = decode_snapshot(log.store.read(path, SNAPSHOT_BYTES_MAX), path)

@@ -1,7 +1,7 @@
-"""Checks one segment: every batch and its checksum, the order of offsets, and whether its indexes tell the truth.
+"""Checks one segment: every batch and its checksum, the order of offsets, and whether its indexes are correct.
 
-A task of the audit does this for each segment file of each replica; what it finds are rows (`Finding`). It compares nothing across
-segments or replicas: for that it gives digests of stretches of offsets, which are the same on every replica that holds the same batches.
+A task of the audit does this for each segment file of each replica and returns rows (`Finding`). It does not compare segments or
+replicas: for that it returns digests of ranges of offsets, which are equal on all replicas that have the same batches.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from pyspark_barnabas.segments.log_transactions import Aborted
 from pyspark_barnabas.segments.txn_audit import EndedTransactions
 
 STRETCH: Final = 10_000  # offsets that share a digest
-DIGEST_MODULUS: Final = 1 << 48  # so that sums of digests stay far below 64 bits
-FAULTS_PER_FILE_MAX: Final = 1000  # a file of garbage says the same again and again
+DIGEST_MODULUS: Final = 1 << 48  # keeps sums of digests far below 64 bits
+FAULTS_PER_FILE_MAX: Final = 1000  # a file of garbage would give the same finding many times
 
-SEGMENT: Final = "segment"  # what was checked
-FAULT: Final = "fault"  # what is wrong
-DIGEST: Final = "digest"  # what other replicas must have as well
+SEGMENT: Final = "segment"  # the segment that was checked
+FAULT: Final = "fault"  # a fault
+DIGEST: Final = "digest"  # a digest that other replicas must have too
 
 _OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 
 
 class Finding(NamedTuple):
-    """A row of the audit. `what` names the check that failed; `offset` and `last_offset` bound what it is about."""
+    """A row of the audit. `what` names the failed check; `offset` and `last_offset` bound the records concerned."""
 
     kind: str
     topic: str
@@ -59,8 +59,8 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditTask:
-    """One segment of one replica. `common` are the offsets of which all replicas should have the same batches, if
-    there are several."""
+    """One segment of one replica. `common` are the offsets at which all replicas must have the same batches, if
+    there are several replicas."""
 
     topic: str
     partition: int
@@ -75,7 +75,7 @@ class AuditTask:
 
 
 def check_segment(task: AuditTask) -> Iterator[Finding]:
-    """Everything that can be said of a segment by itself."""
+    """All checks that need only this segment."""
     yield from _Check(task).findings()
 
 
@@ -88,7 +88,7 @@ class _Check:
         self._lasts: list[int] = []
         self._positions: list[int] = []
         self._max_timestamps: list[int] = []
-        self._digests: dict[int, list[int]] = {}  # by stretch: a sum over its batches, and how many they are
+        self._digests: dict[int, list[int]] = {}  # by range of offsets: the sum of the digests of its batches, and their number
         self._next_offset = task.segment.base_offset
         self._ended = EndedTransactions(self._open_before(), task.cleaned_to)
 
@@ -102,7 +102,7 @@ class _Check:
         ):
             if path is not None:
                 yield from self._limited(path, self._readable(path, check))
-        if segment.txn_index is None and segment.index is not None:  # where only the .log files were copied, none is missing
+        if segment.txn_index is None and segment.index is not None:  # if only the .log files were copied, no index counts as missing
             yield from self._limited(segment.log, self._against_log([], segment.log))
         for _, path in self._task.snapshots:
             yield from self._limited(path, self._readable(path, self._snapshot))
@@ -126,7 +126,7 @@ class _Check:
                 for chunk in chunks(file, 0, task.segment.size):
                     yield from self._chunk(chunk)
             except Damage as damage:
-                if not (damage.is_torn and task.is_last):  # the last batch of a log may be on its way to the disk
+                if not (damage.is_torn and task.is_last):  # the last batch of a log may not be written completely yet
                     yield self._fault("batch", damage.what, position=damage.position, offset=self._next_offset)
 
     def _chunk(self, chunk: Chunk) -> Iterator[Finding]:
@@ -145,7 +145,7 @@ class _Check:
                 self._ended.is_whole = False
 
     def _contents(self, chunk: Chunk) -> Generator[Finding, None, frozenset[int]]:
-        """Checksums, and that each record is where its batch says. Batch by batch only where something is wrong."""
+        """Checks checksums and the offset of each record. Batches are checked singly only if the check of all together fails."""
         try:
             self._records += decode(chunk.data, headers=True).records.num_rows
             return frozenset[int]()
@@ -176,9 +176,9 @@ class _Check:
                 offset=base,
                 last_offset=last,
             )
-        self._next_offset = last + 1  # not the largest seen: one wrong offset must not make faults of all that follow
+        self._next_offset = last + 1  # not the largest offset so far: one wrong offset must not make every later batch a fault
 
-    # What other replicas must have
+    # Digests for the comparison of replicas
 
     def _digest(self, batch: Batch) -> None:
         common = self._task.common
@@ -216,7 +216,7 @@ class _Check:
         before = (-1, -1)
         for number, (relative, position) in enumerate(entries.tolist()):
             if relative == 0 and position == 0 and not data[number * 8 :].strip(b"\x00"):
-                return  # Kafka fills the file of an active segment up with zeros
+                return  # Kafka preallocates the index of an active segment: the rest is zeros
             offset = self._task.segment.base_offset + relative
             if relative <= before[0] or position <= before[1]:
                 yield self._fault(
@@ -258,7 +258,7 @@ class _Check:
                     "time index", f"entry {number} ({timestamp} at {offset}) does not rise", path, position=number * 12, offset=offset
                 )
             before = (timestamp, relative)
-            reached = int(np.searchsorted(self._lasts, offset, side="left"))  # the batches before the one with that offset
+            reached = int(np.searchsorted(self._lasts, offset, side="left"))  # the batches before the batch with that offset
             if reached > 0 and latest[reached - 1] > timestamp:
                 yield self._fault(
                     "time index",
@@ -302,7 +302,7 @@ class _Check:
             )
 
     def _has_grown(self) -> bool:
-        """Whether somebody writes to the log: its indexes may then be ahead of what was read of it."""
+        """Whether the log is being written to. Its indexes may then be ahead of the part that was read."""
         with self._task.store.open(self._task.segment.log) as file:
             return file.size > self._task.segment.size
 
@@ -310,7 +310,7 @@ class _Check:
         return self._lasts[-1] + 1 if self._lasts else self._task.segment.base_offset
 
     def _open_before(self) -> dict[int, int] | None:
-        """The transactions that were open where the segment begins; None if no snapshot tells."""
+        """The transactions that were open at the segment's base offset; None without a snapshot."""
         base_offset = self._task.segment.base_offset
         path = next((path for offset, path in self._task.snapshots if offset == base_offset), None)
         if path is None:
@@ -318,7 +318,7 @@ class _Check:
         try:
             entries = decode_snapshot(self._task.store.read(path, SNAPSHOT_BYTES_MAX), path)
         except (CorruptSnapshot, ValueError, OSError):
-            return None  # what is wrong with it is said where snapshots are checked
+            return None  # a broken snapshot is reported by the check of snapshots
         return {int(each.producer_id): int(each.current_txn_first_offset) for each in entries if each.current_txn_first_offset >= 0}
 
     def _snapshot(self, path: str) -> Iterator[Finding]:

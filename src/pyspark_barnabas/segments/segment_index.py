@@ -1,6 +1,6 @@
-"""Offset indexes of segment files, as the direct reader and the audit's planning use them: where a batch with an offset may begin.
+"""Offset indexes of segment files, for the planning of the direct reader and the audit: a position at or before the batch of an offset.
 
-An index is a help and never an authority: where it says nothing, or was not copied along, a segment is read from its beginning.
+An index only saves reading: if it has no entry or was not copied, a segment is read from its beginning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ _ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 
 
 def read_index(store: FileStore, segment: SegmentFiles) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets and positions of the offset index, as far as they rise: Kafka fills the file of an active segment up with zeros."""
+    """Offsets and positions of the offset index, up to the first that does not rise: Kafka fills the index of an active segment with
+    zeros."""
     data = b"" if segment.index is None else store.read(segment.index, SMALL_FILE_BYTES_MAX)
     entries = np.frombuffer(data, dtype=_ENTRY, count=len(data) // _ENTRY.itemsize)
     offsets = entries["offset"].astype(np.int64) + segment.base_offset
@@ -24,7 +25,7 @@ def read_index(store: FileStore, segment: SegmentFiles) -> tuple[np.ndarray, np.
     rising = np.flatnonzero(np.diff(positions) <= 0)
     count = int(rising[0]) + 1 if len(rising) else len(positions)
     if count and positions[0] == 0 and offsets[0] == segment.base_offset and count == 1:
-        count = 0  # nothing but zeros
+        count = 0  # only zeros
     inside = positions[:count] < segment.size
     return offsets[:count][inside], positions[:count][inside]
 
@@ -35,10 +36,10 @@ def last_indexed_position(store: FileStore, segment: SegmentFiles) -> int:
 
 
 def position_before(store: FileStore, segment: SegmentFiles, offset: int) -> int:
-    """Where a batch begins that is not behind the one with this offset."""
+    """The start of a batch at or before the batch with this offset."""
     if offset <= segment.base_offset:
         return 0
     offsets, positions = read_index(store, segment)
-    # An entry names the last offset of the batch that begins at its position: what is wanted is there or behind.
+    # An entry has the last offset of the batch at its position: the offset is in that batch or after it.
     before = int(np.searchsorted(offsets, offset, side="left")) - 1
     return int(positions[before]) if before >= 0 else 0

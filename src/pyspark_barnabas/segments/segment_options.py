@@ -1,6 +1,6 @@
-"""The options of the direct reader: which log directories, and what of them.
+"""The options of the direct reader: log directories, topics and offsets.
 
-Those that mean the same as with a broker have the same names: subscribe, subscribePattern, assign, all that say where to begin and to end,
+Options that the reader of a broker has too keep their names: subscribe, subscribePattern, assign, the starting and ending offsets,
 filter, includeHeaders, minPartitions, failOnDataLoss, kafka.isolation.level, kafka.check.crcs, value.*.
 """
 
@@ -43,7 +43,7 @@ KNOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SegmentOptions:
-    """What was asked for, checked."""
+    """The validated options."""
 
     log_dirs: tuple[str, ...]
     subscription: Subscription | None
@@ -80,7 +80,7 @@ class SegmentOptions:
         )
 
     def wants(self, partition: TopicPartition) -> bool:
-        """All that is there if nothing was named, except what Kafka keeps for itself."""
+        """Whether to read this partition. Without a selection all are read, except internal topics."""
         if self.subscription is None:
             return partition.topic not in INTERNAL_TOPICS
         is_named = self.subscription.pattern is None

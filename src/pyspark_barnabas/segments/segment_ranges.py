@@ -1,7 +1,7 @@
-"""Which pieces of which segment files a task of the direct reader reads: planned on the driver, from names, sizes and small files.
+"""The parts of segment files that each task of the direct reader reads, planned on the driver from names, sizes and small files.
 
-Consecutive segments of a partition go to one task until they are large enough; a segment that is too large is cut where its index knows a
-batch to begin. Of several replicas of a partition one is read, the one that reaches furthest.
+Consecutive segments of a partition form one task until they are large enough. A segment that is too large is cut at a batch start that its
+index lists. Of several replicas of a partition, the one with the largest log end offset is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OFFSET_MAX: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The bytes of one segment file from a batch's begin on. `is_tail`: the end of the log, where a batch may be cut short."""
+    """A range of bytes of one segment file that starts at a batch. `is_tail`: the end of the log, where a batch may be incomplete."""
 
     path: str
     start: int
@@ -44,7 +44,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class SegmentGroup:
-    """What one task reads; records outside of [first_offset, end_offset) are not its business."""
+    """The pieces that one task reads; it drops records outside of [first_offset, end_offset)."""
 
     topic: str
     partition: int
@@ -63,7 +63,7 @@ class SegmentGroup:
 
 
 def plan(logs: Iterable[PartitionLog], options: SegmentOptions, record_filter: RecordFilter | None = None) -> list[SegmentGroup]:
-    """The tasks of a read, in the order of topics, partitions and offsets; `record_filter` is that of the options, or goes further."""
+    """The tasks of a read, sorted by topic, partition and offset. `record_filter` is that of the options, or stricter."""
     record_filter = options.record_filter if record_filter is None else record_filter
     chosen = choose_replicas([log for log in logs if options.wants(TopicPartition(log.topic, log.partition))])
     _check_named(chosen, options)
@@ -78,7 +78,7 @@ def plan(logs: Iterable[PartitionLog], options: SegmentOptions, record_filter: R
 
 
 def choose_replicas(logs: Sequence[PartitionLog]) -> list[PartitionLog]:
-    """One replica of each partition, by topic and number. Raises if two directories of the same name are of different topics."""
+    """One replica of each partition, by topic and number. Raises an error if two directories of one name have different topic ids."""
     replicas: dict[TopicPartition, list[PartitionLog]] = {}
     for log in logs:
         replicas.setdefault(TopicPartition(log.topic, log.partition), []).append(log)
@@ -93,7 +93,7 @@ def choose_replicas(logs: Sequence[PartitionLog]) -> list[PartitionLog]:
 
 
 def log_end_offset(log: PartitionLog) -> int:
-    """The offset behind the last whole batch."""
+    """The offset after the last whole batch."""
     for segment in reversed(log.segments):
         with log.store.open(segment.log) as file:
             last = last_offset_of(file, last_indexed_position(log.store, segment))
@@ -124,7 +124,7 @@ def _groups(log: PartitionLog, options: SegmentOptions, record_filter: RecordFil
 
 
 def _bounds(log: PartitionLog, options: SegmentOptions, record_filter: RecordFilter, first_open: int | None) -> tuple[int, int]:
-    """The offsets to read of a log, the end not included; nothing may be wanted of it."""
+    """The offsets to read of a log, without the end; the range may be empty."""
     partition = TopicPartition(log.topic, log.partition)
     first, end = (_resolved(bound, log, partition, first_open) for bound in (options.start, options.end))
     if first > end:
@@ -144,7 +144,7 @@ def _bounds(log: PartitionLog, options: SegmentOptions, record_filter: RecordFil
 
 
 def _resolved(bound: Bound, log: PartitionLog, partition: TopicPartition, first_open: int | None) -> int:
-    """The offset that an option means in this log."""
+    """The offset of an option, resolved for this log."""
     wanted = bound.specs([partition]).get(partition)
     if wanted is None:
         assert bound.offsets is not None
@@ -159,7 +159,7 @@ def _resolved(bound: Bound, log: PartitionLog, partition: TopicPartition, first_
     return bound.resolved([partition], {partition: answer}, {partition: latest})[partition]
 
 
-Bounded = tuple[int, int, Piece]  # a piece, with an offset that none of its records is below, and one that none is above
+Bounded = tuple[int, int, Piece]  # a piece, with a lower and an upper bound of its offsets
 
 
 def _runs(log: PartitionLog, first: int, end: int, bytes_per_task: int) -> Iterator[list[Bounded]]:
@@ -176,7 +176,7 @@ def _runs(log: PartitionLog, first: int, end: int, bytes_per_task: int) -> Itera
 
 
 def _pieces(log: PartitionLog, first: int, end: int, bytes_per_task: int) -> Iterator[Bounded]:
-    """The segments that may have wanted records, cut where they are too large."""
+    """The segments that may have records in the range, cut if they are too large."""
     bases = [segment.base_offset for segment in log.segments] + [OFFSET_MAX]
     for number, segment in enumerate(log.segments):
         if first >= end or bases[number + 1] <= first or segment.base_offset >= end or not segment.size:
@@ -188,7 +188,7 @@ def _pieces(log: PartitionLog, first: int, end: int, bytes_per_task: int) -> Ite
 
 
 def _cuts(store: FileStore, segment: SegmentFiles, first: int, end: int, bytes_per_task: int) -> list[int]:
-    """Positions in a segment file between which tasks read: its wanted part, and where to cut it."""
+    """The positions that divide the range of a segment file into pieces: its start, the cuts and its end."""
     needs_index = segment.size > bytes_per_task or first > segment.base_offset or end < OFFSET_MAX
     if not needs_index:
         return [0, segment.size]

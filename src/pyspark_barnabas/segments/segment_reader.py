@@ -1,7 +1,7 @@
-"""The direct reader: `format("barnabas").option("logDirs", …)` reads segment files where they stand, with no broker at all.
+"""The direct reader: `format("barnabas").option("logDirs", …)` reads segment files without a broker.
 
-For backfills, audits and recovery. Rows are those that a broker would have sent: nothing below the log's start, no control records, and
-with read_committed nothing of transactions that were aborted or are open. A task reads ahead while it decodes.
+For backfills, audits and recovery. The rows are those that a broker would send: none below the log start offset, no control records, and
+with read_committed none of aborted or open transactions. A task reads ahead while it decodes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class GroupPartition(InputPartition):
-    """What Spark gives to a task: one group of pieces."""
+    """The partition that Spark passes to a task: one group of pieces."""
 
     def __init__(self, group: SegmentGroup) -> None:
         super().__init__(group)
@@ -48,7 +48,7 @@ class GroupPartition(InputPartition):
 
 
 def segment_schema(options: Mapping[str, str]) -> StructType:
-    """The columns that a read with these options has."""
+    """The columns of a read with these options."""
     decoder = values.decoder(options)
     return record_schema(SegmentOptions.of(options).headers, None if decoder is None else decoder.schema())
 
@@ -70,12 +70,12 @@ class SegmentReader(DataSourceReader):
         return [GroupPartition(group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with error_first():  # a generator: what is raised, is raised while it runs
+        with error_first():  # a generator: errors are raised when it is consumed
             yield from self._rows(partition)
 
     def _rows(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, GroupPartition):
-            return  # the empty one that Spark makes where there is nothing to read
+            return  # the empty partition that Spark creates if there is nothing to read
         for rows in read_group(
             partition.group, self._columns(), check_crc=self._options.check_crc, skip_damage=not self._options.fail_on_data_loss
         ):
@@ -86,7 +86,7 @@ class SegmentReader(DataSourceReader):
                 yield kept if tuple(kept.schema.names) == self._wanted else kept.select(list(self._wanted))
 
     def _columns(self) -> tuple[str, ...]:
-        """Those to make of records: a decoder sees all; otherwise those of the query, and those that the filter looks at."""
+        """The columns to decode: all for a decoder; otherwise those of the query and of the filter."""
         if self._decoder is not None:
             return (*COLUMNS, HEADERS) if self._options.headers else COLUMNS
         looked_at = {one.column for one in self.record_filter.in_rows}
@@ -94,11 +94,11 @@ class SegmentReader(DataSourceReader):
 
 
 class FilteringSegmentReader(SegmentReader):
-    """The same for sessions in which Spark hands filters to Python sources."""
+    """The reader for sessions in which Spark pushes filters down to Python sources."""
 
     @error_first()
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Takes what it can answer for every record, and gives back the rest."""
+        """Accepts the filters that it can apply to every record, and returns the others."""
         self.record_filter, rest = pushed(self.record_filter, filters)
         return rest
 
@@ -106,7 +106,7 @@ class FilteringSegmentReader(SegmentReader):
 def read_group(
     group: SegmentGroup, columns: tuple[str, ...] = COLUMNS, *, check_crc: bool = True, skip_damage: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a group, in the order of the log."""
+    """The rows of a group, in offset order."""
     maker = RowMaker(group.topic, group.partition, columns)
     decoder = _Decoder(group, HEADERS in columns, check_crc, skip_damage)
     for chunk in _read_ahead(group, skip_damage):
@@ -120,13 +120,13 @@ def read_group(
 
 def _cuts(chunk: Chunk, group: SegmentGroup, *, whole: bool) -> list[tuple[int, int]]:
     last = chunk.batches[-1]
-    if whole:  # what is aborted is known from a transaction's first batch to its marker
+    if whole:  # an aborted transaction is listed from its first batch to its marker
         return [(0, int(last.at + last.size))]
     return next_offset_and_cuts(chunk.batches, group.first_offset, group.end_offset)[1]
 
 
 class _Decoder:
-    """Decodes what was read of a group."""
+    """Decodes the chunks of a group."""
 
     def __init__(self, group: SegmentGroup, headers: bool, check_crc: bool, skip_damage: bool) -> None:
         self._group = group
@@ -150,7 +150,7 @@ class _Decoder:
                 yield from self._intact(chunk, start, stop)
 
     def _intact(self, chunk: Chunk, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """Batch by batch, without those that cannot be read."""
+        """Decodes batch by batch and skips the damaged ones."""
         for batch in chunk.batches:
             if not start <= batch.at < stop:
                 continue
@@ -178,7 +178,7 @@ class _Decoder:
 
 
 def _read_ahead(group: SegmentGroup, skip_damage: bool) -> Iterator[Chunk]:
-    """The chunks of all pieces; the next one is read while the last one is used."""
+    """The chunks of all pieces; the next chunk is read while the caller uses the current one."""
     source = _chunks(group, skip_damage)
     with ThreadPoolExecutor(1, "barnabas-segments") as pool:
         following = pool.submit(next, source, None)
@@ -194,7 +194,7 @@ def _chunks(group: SegmentGroup, skip_damage: bool) -> Iterator[Chunk]:
                 yield from chunks(file, piece.start, piece.end)
             except Damage as damage:
                 if piece.is_tail and damage.is_torn:
-                    continue  # somebody is writing there, or was when the copy was made
+                    continue  # the log is being written to, or was when it was copied
                 if not skip_damage:
                     raise CorruptLogError(f"{damage}. To read what comes after, set the option 'failOnDataLoss' to 'false'.") from damage
                 _log.warning("Skipping the rest of a segment: %s", damage)

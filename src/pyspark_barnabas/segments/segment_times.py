@@ -1,7 +1,7 @@
-"""From a time to an offset without a broker: the first record of a log that is at or after it, as ListOffsets would answer.
+"""The offset of a time without a broker: that of the first record at or after it, as ListOffsets returns it.
 
-The direct reader plans by it. The time indexes tell where to begin; from there on headers are walked, so that an index that stops early, or
-was not copied along, costs time and never a record. Only the one batch that has the record is opened.
+Used by the planning of the direct reader. The time index gives the start; from there batch headers are read, so that an index that is
+incomplete or was not copied costs time but never skips a record. Only the batch that contains the record is decoded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 
 
 def offset_at(log: PartitionLog, timestamp_ms: int) -> int | None:
-    """The offset of the first record at or after a time; None if there is none. Records below the start of the log do not count."""
+    """The offset of the first record at or after a time; None if there is none. Records below the log start offset do not count."""
     for number, segment in enumerate(log.segments):
         is_over = number + 1 < len(log.segments) and log.segments[number + 1].base_offset <= log.log_start_offset
         if not is_over and (found := _in_segment(log, segment, timestamp_ms)) is not None:
@@ -54,17 +54,17 @@ def _in_batch(data: bytes, batch: Batch, timestamp_ms: int, first_offset: int) -
     try:
         records = decode(data[batch.at : batch.at + batch.size], first_offset=first_offset, check_crc=False).records
     except KafkaError:
-        return max(int(batch.base_offset), first_offset)  # whoever reads it will say what is wrong
+        return max(int(batch.base_offset), first_offset)  # the read of this segment reports the damage
     times = records.column("timestamp").cast("int64").to_numpy()
     late = np.flatnonzero(times >= timestamp_ms)
     return int(records.column("offset")[int(late[0])].as_py()) if len(late) else None
 
 
 def _offset_before(log: PartitionLog, segment: SegmentFiles, timestamp_ms: int) -> int:
-    """An offset up to which no record is as late as the time, by the time index; the segment's first offset if it says nothing."""
+    """An offset up to which all records are earlier than the time, by the time index; the base offset if the index has no entry."""
     data = b"" if segment.time_index is None else log.store.read(segment.time_index, SMALL_FILE_BYTES_MAX)
     entries = np.frombuffer(data, dtype=_ENTRY, count=len(data) // _ENTRY.itemsize)
     times = entries["timestamp"].astype(np.int64)
-    falling = np.flatnonzero(np.diff(times) <= 0)  # Kafka fills the file of an active segment up with zeros
+    falling = np.flatnonzero(np.diff(times) <= 0)  # Kafka fills the index of an active segment with zeros
     earlier = np.searchsorted(times[: int(falling[0]) + 1] if len(falling) else times, timestamp_ms, side="left")
     return segment.base_offset + (int(entries["offset"][earlier - 1]) if earlier else 0)

@@ -1,7 +1,7 @@
-"""Whether a transaction index tells the truth: the aborted transactions that it lists against those that the batches of its segment show.
+"""Checks a transaction index: compares the aborted transactions that it lists with those in the batches of its segment.
 
-A part of the audit of a segment. What began in an earlier segment is known from the producer snapshot that stands at this one's first
-offset; without one, and below what compaction has cleaned, less can be said, and nothing is held against an index that cannot be proved.
+A part of the audit of a segment. Transactions that began in an earlier segment are in the producer snapshot at this segment's base
+offset. Without a snapshot, and in the compacted part of a log, less can be checked; only faults that can be proved are reported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark_barnabas.segments.log_transactions import Aborted
 
 
 class IndexFault(NamedTuple):
-    """`number` is that of the entry that is wrong; None where one is missing."""
+    """`number` is the index of the wrong entry; None if an entry is missing."""
 
     number: int | None
     detail: str
@@ -25,21 +25,22 @@ class IndexFault(NamedTuple):
 
 
 class EndedTransactions:
-    """Is shown the transactional batches of a segment in their order; `open_` are the first offsets of the transactions that were open
-    before it, by producer, or None where nobody knows."""
+    """Collects the ended transactions from the transactional batches of a segment, in order. `open_` are the first offsets of the
+    transactions that were open before the segment, by producer, or None if they are unknown."""
 
     def __init__(self, open_: Mapping[int, int] | None, cleaned_to: int) -> None:
         self._open: dict[int, int | None] = dict(open_ or {})
         self._knows_earlier = open_ is not None
         self._cleaned_to = cleaned_to
         self._committed: dict[int, int] = {}  # producer by the offset of its marker
-        self._aborted: dict[int, tuple[int, int | None, bool]] = {}  # likewise: producer, first offset, whether an entry has to be there
-        self.is_whole = True  # no batch was left out
+        # by the offset of its marker: producer, first offset, whether an entry is required
+        self._aborted: dict[int, tuple[int, int | None, bool]] = {}
+        self.is_whole = True  # no batch was skipped
 
     def batch(self, data: bytes, batch: Batch) -> None:
         producer_id, base = int(batch.producer_id), int(batch.base_offset)
         if not batch.is_control:
-            # Of what was cleaned the first batches may be gone.
+            # In the compacted part the first batches may be removed.
             self._open.setdefault(producer_id, base if base >= self._cleaned_to else None)
             return
         records = read_records(data, batch)
@@ -54,7 +55,8 @@ class EndedTransactions:
             self._aborted[int(batch.last_offset)] = (producer_id, first, was_open and base >= self._cleaned_to)
 
     def faults(self, entries: Iterable[Aborted], end_offset: int) -> Iterator[IndexFault]:
-        """What is wrong with these entries; those that end from `end_offset` on are newer than what was read of the log."""
+        """The faults of these entries. Entries whose marker is at `end_offset` or later are ignored: they are newer than the part that was
+        read."""
         if not self.is_whole:
             return
         listed: set[int] = set()
@@ -75,7 +77,7 @@ class EndedTransactions:
 
     def _wrong(self, entry: Aborted) -> str | None:
         if entry.last_offset < self._cleaned_to:
-            return None  # its marker may be gone, and it need not be listed any more
+            return None  # its marker may be removed, and an entry is no longer required
         if self._committed.get(entry.last_offset) == entry.producer_id:
             return "but the marker there commits it: its records would be hidden"
         producer_id, first, _ = self._aborted.get(entry.last_offset, (None, None, False))

@@ -1,11 +1,11 @@
-"""Values decoded in the source: `value.format` = json | avro | protobuf | csv | string puts typed columns in the place of bytes.
+"""Values decoded in the source: `value.format` = json | avro | protobuf | csv | string replaces the bytes by typed columns.
 
-A decoder is made on the driver, where the schema is found (given, from a registry, or inferred from a sample), and pickled to the
-executors, where it turns the column `value` of each Arrow batch into what the schema says. It must never lose a record silently: one that
-does not fit goes where `value.mode` and `value.deadLetterTopic` say.
+A decoder is created on the driver, which resolves the schema (given, from a registry, or inferred from a sample), and pickled to the
+executors, where it converts the column `value` of each Arrow batch to the types of the schema. It never drops a record silently:
+`value.mode` and `value.deadLetterTopic` define the handling of a malformed record.
 
-    decoder = values.decoder(options)          # None where values stay bytes
-    decoder.schema()                           # the columns that stand for `value`
+    decoder = values.decoder(options)          # None if values stay bytes
+    decoder.schema()                           # the columns that replace `value`
     decoder.decode(batch)                      # an Arrow batch with these columns instead
 """
 
@@ -25,10 +25,10 @@ __all__ = ["OPTIONS", "PREFIX", "decoder"]
 
 
 def decoder(options: Mapping[str, str], schema: StructType | None = None) -> ValueDecoder | None:
-    """The decoder that the options ask for, or None.
+    """The decoder of the options, or None.
 
-    `schema` is that of the whole source, where it is known already: Spark asks for it once and hands it to every reader, so that nothing
-    is inferred twice, and the second time perhaps otherwise.
+    `schema` is the schema of the whole source, if it is known already: Spark asks for it once and passes it to every reader, so that it is
+    not inferred a second time, perhaps with another result.
     """
     settings = ValueSettings.of(options)
     if settings is None:

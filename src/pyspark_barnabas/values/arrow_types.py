@@ -1,7 +1,7 @@
-"""Spark's types as Arrow's, exactly as Spark expects them of a Python data source, and as a decoder may fill them.
+"""Spark's types as Arrow types, exactly as Spark expects them from a Python data source.
 
-Everything is nullable, as in what from_json, from_csv and from_avro give: a malformed record has no values. Types that cannot be decoded
-into are refused where the schema is read, not where the first record comes.
+Every type is nullable, as in the results of from_json, from_csv and from_avro: a malformed record has no values. Unsupported types are
+rejected when the schema is read, not at the first record.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SIMPLE: Final[dict[type[DataType], pa.DataType]] = {
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """Raises SchemaError for a type that values cannot have."""
+    """The Arrow type. Raises SchemaError for an unsupported type."""
     simple = _SIMPLE.get(type(kind))
     if simple is not None:
         return simple
@@ -68,7 +68,7 @@ def arrow_type(kind: DataType) -> pa.DataType:
 
 
 def nullable(kind: DataType) -> DataType:
-    """The type with nulls allowed everywhere inside."""
+    """The type with nulls allowed at every level."""
     if isinstance(kind, StructType):
         return StructType([StructField(field.name, nullable(field.dataType)) for field in kind.fields])
     if isinstance(kind, ArrayType):

@@ -1,6 +1,6 @@
-"""What becomes of records whose value does not fit: a column that holds them, rows left out, or an error that names the record.
+"""The handling of malformed records: a column that contains them, dropped rows, or an error that names the record.
 
-Decided for a whole batch at once; a batch without a malformed record, which is nearly every one, is not looked at row by row.
+It works on whole batches; a batch without a malformed record, which is the usual case, is not processed row by row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class MalformedRecordError(DataSourceError):
 
 
 def corrupt_column(values: pa.Array, faults: Mapping[int, str]) -> pa.Array:
-    """For each row that is at fault its bytes as they came and the reason; null for all others."""
+    """The original bytes and the reason for each malformed row; null for all others."""
     count = len(values)
     if not faults:
         return pa.nulls(count, CORRUPT_TYPE)
@@ -42,14 +42,14 @@ def corrupt_column(values: pa.Array, faults: Mapping[int, str]) -> pa.Array:
 
 
 def without(batch: pa.RecordBatch, faults: Mapping[int, str]) -> pa.RecordBatch:
-    """The batch without the rows that are at fault."""
+    """The batch without the malformed rows."""
     keep = np.ones(batch.num_rows, dtype=bool)
     keep[list(faults)] = False
     return batch.filter(pa.array(keep))
 
 
 def failure(batch: pa.RecordBatch, faults: Mapping[int, str], form: str) -> MalformedRecordError:
-    """The error for the first malformed record of a batch: where it is, what is wrong, and what to do."""
+    """The error for the first malformed record of a batch: its position, the fault, and what to do."""
     row = min(faults)
     value = batch.column("value")[row].as_py() or b""
     shown = value[:SHOWN_MAX].decode("utf-8", "backslashreplace") + ("…" if len(value) > SHOWN_MAX else "")

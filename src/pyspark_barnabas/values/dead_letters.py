@@ -1,7 +1,7 @@
-"""Malformed records to a topic of their own, as they came, with headers that say why and whence.
+"""Writes malformed records unchanged to a dead-letter topic, with headers for the reason and the origin.
 
-Runs on executors between fetching and decoding's end. The letters of a batch are acknowledged before its rows go on, so that none is lost;
-a task that runs again sends them again: at least once. Key, value, timestamp and headers are the record's own.
+Runs on executors while a batch is decoded. The dead letters of a batch are acknowledged before its rows are returned, so that none is
+lost. A task that runs again sends them again: at least once. Key, value, timestamp and headers are those of the record.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Headers = list[tuple[str, bytes | None]]
 
 
 def send_dead_letters(settings: ValueSettings, batch: pa.RecordBatch, faults: Mapping[int, str]) -> None:
-    """Sends the records at fault and waits until the topic has them. Raises where it cannot: the batch then counts as not read."""
+    """Sends the malformed records and waits until they are acknowledged. Raises an error otherwise: the batch then counts as not read."""
     topic = settings.dead_letter_topic
     assert topic is not None
     rows = sorted(faults)
@@ -48,14 +48,15 @@ def send_dead_letters(settings: ValueSettings, batch: pa.RecordBatch, faults: Ma
         )
         for row, letter in zip(rows, letters, strict=True)
     ]
-    errors = [delivery.exception() for delivery in deliveries]  # all of them: the producer goes on, and reports those nobody looked at
+    # check every result: the producer logs errors of deliveries that were not checked
+    errors = [delivery.exception() for delivery in deliveries]
     fault = next((error for error in errors if error is not None), None)
     if fault is not None:
         raise DataSourceError(f"A malformed record could not be sent to '{topic}' (option 'value.deadLetterTopic'): {fault}") from fault
 
 
 def _headers(letter: Mapping[str, Any], reason: str, form: str) -> _Headers:
-    """The record's own, if they were read (includeHeaders), and ours."""
+    """The record's headers, if they were read (includeHeaders), and those of the dead letter."""
     own: _Headers = [(each["key"], each["value"]) for each in letter.get("headers") or ()]
     facts = {"message": reason[:REASON_MAX], "format": form, **{name: letter.get(name) for name in ("topic", "partition", "offset")}}
     return own + [(PREFIX + name, str(fact).encode()) for name, fact in facts.items() if fact is not None]
@@ -69,7 +70,7 @@ def _milliseconds(timestamp: Any) -> int | None:
 
 
 class _Producers:
-    """The producers of this process, by their settings: a Python worker runs many tasks. Idle ones are closed when another is asked for."""
+    """The producers of this process, by their settings: a Python worker runs many tasks. Idle ones are closed when another is requested."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -80,7 +81,7 @@ class _Producers:
         wanted = {name: value for name, value in settings.items() if name in KEYS or name.startswith(_PLUGINS)}
         key = frozenset(wanted.items())
         with self._lock:
-            if self._process_id != os.getpid():  # a fork: its threads stayed with the parent
+            if self._process_id != os.getpid():  # after a fork: the threads exist only in the parent
                 self._known, self._process_id = {}, os.getpid()
             found = self._known.pop(key, None)
             producer = found[0] if found is not None else Producer(SharedSettings({"acks": "all", "linger.ms": "0", **wanted}))

@@ -1,6 +1,6 @@
-"""From settings to a format: where its schema comes from, and the class that reads it.
+"""Creates the format of the settings: resolves its schema and chooses its class.
 
-On the driver. Each format is imported when it is asked for, since some need packages that others do without.
+Runs on the driver. A format is imported at its first use, because some need optional packages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark_barnabas.values.value_decoder import ValueFormat
 
 
 def format_of(settings: ValueSettings, options: Mapping[str, str], schema: StructType | None) -> ValueFormat:
-    """`schema` is what an earlier call found for the whole source; the value's part of it saves finding it again."""
+    """The format of the settings. `schema` is the schema of the whole source from an earlier call; it saves resolving it again."""
     if settings.format == "string":
         from pyspark_barnabas.values.string import StringFormat
 
@@ -51,7 +51,7 @@ def _struct(settings: ValueSettings, options: Mapping[str, str], schema: StructT
 
 
 def _known(settings: ValueSettings, schema: StructType | None) -> StructType | None:
-    """The value's part of the schema of the whole source, where it can be told apart."""
+    """The value's part of the schema of the whole source, if it can be separated."""
     if schema is None or settings.flatten:
         return None if schema is None else _unflattened(settings, schema)
     kinds: dict[str, DataType] = {field.name: field.dataType for field in schema.fields}

@@ -1,7 +1,7 @@
-"""Reads a batch in one go where it can, and finds the rows that spoil it, by what the error says or by halving.
+"""Reads a batch at once if it can, and finds the rows that prevent it, by the error message or by halving.
 
-So a few odd rows in a batch of thousands are read one by one, and all others as columns. Where there are many, the search is given up and
-the rest is read one by one: no batch costs more than a few times that.
+So a few odd rows in a batch of thousands are read one by one, and all others as columns. With many odd rows the search stops and the
+rest is read one by one: no batch costs more than a few times that.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import pyarrow.compute as pc
 from pyspark_barnabas.values.text.arrow_times import NotPlain
 from pyspark_barnabas.values.value_decoder import Parsed
 
-ONE_BY_ONE: Final = 32  # so few rows are read singly rather than halved again
-ROWS_A_SPLIT: Final = 64  # for so many rows of a batch one split is worth its price
+ONE_BY_ONE: Final = 32  # up to this many rows are read singly instead of halved again
+ROWS_A_SPLIT: Final = 64  # one split is allowed for each this many rows of a batch
 SPLITS_MIN: Final = 8
 _IN_ROW: Final = re.compile(r"in row (\d+)")  # of Arrow's JSON reader
 
-AtOnce = Callable[[pa.Array], pa.Array]  # raises NotPlain or an error of Arrow's where any row is odd
+AtOnce = Callable[[pa.Array], pa.Array]  # raises NotPlain or an Arrow error if any row is odd
 Singly = Callable[[pa.Array], Parsed]
 
 
 def read_halving(values: pa.Array, at_once: AtOnce, singly: Singly) -> Parsed:
-    """Where it is told which row spoils a batch, that one is taken out; otherwise the batch is halved."""
+    """Reads the rows. If the error names the odd row, that row is read singly; otherwise the batch is halved."""
     if not len(values):
         return singly(values)
     parts: list[Parsed] = []
@@ -55,7 +55,7 @@ def read_halving(values: pa.Array, at_once: AtOnce, singly: Singly) -> Parsed:
 
 
 def _row(fault: Exception, count: int) -> int | None:
-    """The row that an error names, if it is one of them. It is a hint: whatever it says, every row is read."""
+    """The row that an error names, if it is one of these. It is only a hint: every row is read in any case."""
     if isinstance(fault, NotPlain):
         row = fault.row
     else:
@@ -76,7 +76,7 @@ def _joined(parts: list[Parsed]) -> Parsed:
 
 
 def read_apart(values: pa.Array, plain: pa.Array, at_once: AtOnce, singly: Singly) -> Parsed:
-    """Those rows in one go that look plain, and the others singly."""
+    """Reads the rows that look plain at once, and the others singly."""
     count = pc.sum(plain).as_py() or 0
     if count == len(values):
         return read_halving(values, at_once, singly)

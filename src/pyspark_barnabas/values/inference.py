@@ -1,8 +1,8 @@
-"""A schema from a sample of the records that are there: `value.inferSchema=true`.
+"""Infers a schema from a sample of the present records: `value.inferSchema=true`.
 
-On the driver, once, when Spark asks for the columns. The newest records of each partition are looked at, since older ones tell less of what
-will come. Types are those that spark.read.json and spark.read.csv would infer of the same texts. A stream that is started again infers
-again: a query whose columns must not change gives its schema.
+Runs on the driver, once, when Spark asks for the columns. The sample has the newest records of each partition, because they resemble the
+coming ones most. Types are those that spark.read.json and spark.read.csv infer from the same texts. A restarted stream infers again: give
+the schema of a query whose columns must not change.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ OPTION: Final = "value.inferSchema"
 SAMPLE_TIMEOUT_S: Final = 60.0
 _EARLIEST: Final = -2
 _LATEST: Final = -1
-# Settings of a query's own consumers that would change what a sample is, or that need a group.
+# Settings of the query's consumers that would change the sample, or that need a group.
 _NOT_FOR_A_SAMPLE: Final = ("group.id", "group.instance.id", "max.poll.records")
 
 
 def inferred_struct(settings: ValueSettings, options: Mapping[str, str]) -> StructType:
-    """Raises OptionError where there is nothing to infer from."""
+    """The inferred columns. Raises OptionError if there are no records."""
     if given(options, "logDirs") is not None:
         raise OptionError(OPTION, "asks a broker for a sample, and 'logDirs' is for none. Set 'value.schema'.")
     texts = [value.decode("utf-8", "replace") for value in sample(options, settings.sample_records)]
@@ -54,7 +54,7 @@ def struct_of_texts(settings: ValueSettings, texts: Iterable[str]) -> StructType
 
 
 def sample(options: Mapping[str, str], count: int) -> list[bytes]:
-    """Values of the newest records, about as many of each partition."""
+    """Values of the newest records, about the same number from each partition."""
     clients = {"isolation.level": "read_committed", **client_settings(options)}
     with Cluster(clients) as cluster:
         subscription = parse_subscription(options)
@@ -85,7 +85,7 @@ def _read(clients: Mapping[str, str], wanted: Mapping[TopicPartition, tuple[int,
             if time.monotonic() > until:
                 raise OptionError(OPTION, f"the brokers gave no sample within {SAMPLE_TIMEOUT_S:.0f} seconds. Set 'value.schema'.")
             values += _newest(consumer.poll(1.0), wanted)
-            # Offsets without records (control batches, compaction) count as read once the position is behind them.
+            # Offsets without records (control batches, compaction) count as read when the position is past them.
             for partition in list(left):
                 if consumer.position(partition) >= left[partition][1]:
                     del left[partition]
@@ -93,7 +93,7 @@ def _read(clients: Mapping[str, str], wanted: Mapping[TopicPartition, tuple[int,
 
 
 def _newest(records: Iterable[ConsumerRecord[bytes, bytes]], wanted: Mapping[TopicPartition, tuple[int, int]]) -> list[bytes]:
-    """What was there when the sample began; later records would make it another one each time."""
+    """The records that were there when the sampling began, so that later records do not change the sample."""
     return [
         record.value
         for record in records

@@ -1,8 +1,8 @@
-"""Schemas from a schema registry, and the frames that its serializers put in front of values.
+"""Schemas of a schema registry, and the frames that its serializers write before values.
 
-On the driver a subject's schema becomes Spark's; on executors each value names the schema it was written with, and that is asked for once
-in a process. The registry's client is `barnabas.client`'s; frames are Confluent's: a zero and the schema's number, a one and its GUID, or
-the GUID in a header (seen with includeHeaders). A registry that does not answer fails the task; it never makes a record malformed.
+The driver converts a subject's schema to Spark's types. On executors each value has the id of its writer's schema, which a process requests
+once. The client is that of `barnabas.client`. Frames are Confluent's: a zero and the schema's id, a one and its GUID, or the GUID in a
+header (needs includeHeaders). A registry that does not answer fails the task; it never makes a record malformed.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ CLIENTS_MAX: Final = 8
 
 @dataclass(frozen=True)
 class Frame:
-    """Which schema a value was written with, and where in the value it begins."""
+    """The writer's schema of a value, and the start of the data in the value."""
 
-    schema: int | str  # its number or its GUID
+    schema: int | str  # its id or its GUID
     start: int
 
 
 @dataclass(frozen=True)
 class Unframed:
-    values: pa.Array  # null where the frame is wrong
+    values: pa.Array  # null if the frame is invalid
     faults: dict[int, str]
 
 
 class UnknownFrame(Exception):
-    """A value that does not say which schema it has, or says one that does not exist."""
+    """A value without the id of a schema, or with an id that does not exist."""
 
 
 def registered_schema(settings: ValueSettings, options: Mapping[str, str], form: str | None = None) -> RegisteredSchema:
-    """The schema that the options name: a subject's latest version or a certain one."""
+    """The schema of the options: the latest or a given version of a subject."""
     subject = settings.subject or _subject(options)
     client = registry_client(settings.registry)
     try:
@@ -87,7 +87,7 @@ def _client(settings: frozenset[tuple[str, str]]) -> SchemaRegistryClient:
 
 
 def writer_schema(settings: Mapping[str, str], schema: int | str, form: str | None = None) -> Schema:
-    """The schema of a frame. Raises UnknownFrame if there is none, and DataSourceError if the registry cannot be asked."""
+    """The schema of a frame. Raises UnknownFrame if there is none, and DataSourceError if the registry does not answer."""
     client = registry_client(settings)
     try:
         found = client.schema_by_id(schema, form=form) if isinstance(schema, int) else client.schema_by_guid(schema, form)
@@ -100,7 +100,7 @@ def writer_schema(settings: Mapping[str, str], schema: int | str, form: str | No
 
 
 def frame_of(value: bytes, header: bytes | None = None) -> Frame:
-    """Raises UnknownFrame."""
+    """The frame of a value. Raises UnknownFrame."""
     for text, start in ((header, 0), (value, None)):
         if text is None:
             continue
@@ -114,7 +114,7 @@ def frame_of(value: bytes, header: bytes | None = None) -> Frame:
 
 
 def schema_headers(batch: pa.RecordBatch) -> Iterator[bytes | None]:
-    """For each row the header that names the schema of its value, where headers were read."""
+    """For each row the header with the schema of its value, if headers were read."""
     at = batch.schema.get_field_index("headers")
     if at < 0:
         for _ in range(batch.num_rows):
@@ -125,9 +125,9 @@ def schema_headers(batch: pa.RecordBatch) -> Iterator[bytes | None]:
 
 
 def strip_json_frames(values: pa.Array, batch: pa.RecordBatch, settings: Mapping[str, str]) -> Unframed:
-    """Values without their frames, which must name schemas that exist; what is in them the query's schema decides."""
+    """Values without their frames. The schema of a frame must exist, but the query's schema is used to read the value."""
     framed = pc.and_(pc.starts_with(values, pattern=b"\0"), pc.greater_equal(pc.binary_length(values), _NUMBER_BYTES))
-    if pc.all(framed).as_py() is not False:  # all that are not null
+    if pc.all(framed).as_py() is not False:  # the values that are not null
         fronts = pc.binary_slice(values.drop_null(), 1, _NUMBER_BYTES)
         if _all_exist(fronts, settings):
             return Unframed(pc.binary_slice(values, _NUMBER_BYTES, 2**31 - 1), {})
@@ -141,7 +141,7 @@ def strip_json_frames(values: pa.Array, batch: pa.RecordBatch, settings: Mapping
                 value = value[frame.start :]
             except UnknownFrame as fault:
                 faults[row] = str(fault)
-                value = b"?"  # no JSON: the row gets no values
+                value = b"?"  # not JSON: all columns of the row are null
         bare.append(value)
     return Unframed(pa.array(bare, pa.binary()), faults)
 
@@ -157,7 +157,7 @@ def _all_exist(fronts: pa.Array, settings: Mapping[str, str]) -> bool:
 
 
 def _refuse_rules(found: RegisteredSchema, settings: Mapping[str, str]) -> None:
-    """Rules may say to decrypt a field: to read on as if there were none would be worse than to stop."""
+    """Raises an error for a schema with rules: a rule may decrypt a field, and ignoring it would give wrong values."""
     if found.has_rules and settings.get("rules.ignore", "false").lower() != "true":
         raise OptionError(
             "value.rules.ignore",
@@ -166,7 +166,7 @@ def _refuse_rules(found: RegisteredSchema, settings: Mapping[str, str]) -> None:
 
 
 def _subject(options: Mapping[str, str]) -> str:
-    """That of the one topic that is read, as Confluent's serializers name it."""
+    """The subject of the only topic, as Confluent's serializers name it."""
     names: Any = None
     if given(options, "logDirs") is None:
         names = parse_subscription(options).names()

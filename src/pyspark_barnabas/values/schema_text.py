@@ -1,7 +1,7 @@
 """A schema given as text: Spark's DDL (`name STRING, tags ARRAY<INT>`) or the JSON that `StructType.json()` writes.
 
-Spark can read DDL only where there is a session, and a data source's Python workers have none: so it is read here. What is not understood
-is refused with the place, never guessed.
+Spark parses DDL only in a session, and the Python workers of a data source have none: so it is parsed here. Unknown text is rejected with
+its position.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _DEPTH_MAX: Final = 100
 
 
 def struct_of(text: str, option: str = OPTION) -> StructType:
-    """The columns that a text describes. Raises OptionError where it is no schema, or one that values cannot have."""
+    """The columns of a text. Raises OptionError if it is not a schema or has an unsupported type."""
     try:
         kind = _from_json(text) if text.lstrip().startswith("{") else _Ddl(text).struct()
         if not isinstance(kind, StructType):
@@ -86,13 +86,13 @@ def struct_of(text: str, option: str = OPTION) -> StructType:
 def _from_json(text: str) -> DataType:
     try:
         kind = StructType.fromJson(json.loads(text))
-    except Exception as fault:  # what Spark raises depends on where the text is wrong
+    except Exception as fault:  # Spark raises different exceptions for different faults
         raise SchemaError(f"it is neither DDL nor the JSON of a schema ({fault or type(fault).__name__})") from None
     return kind
 
 
 class _Ddl:
-    """Reads DDL from left to right."""
+    """Parses DDL from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text

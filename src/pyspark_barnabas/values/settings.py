@@ -1,7 +1,7 @@
-"""The options `value.*`: which there are, what they mean together, and which are refused.
+"""The options `value.*`: their names, combinations and validation.
 
-Read on the driver before anything is asked of a broker or a registry, so that a wrong option costs nothing. Options of Spark's own JSON and
-CSV parsers have their names here, behind `value.`; those of a schema registry's client have Confluent's.
+Validated on the driver before any request to a broker or a registry. Options of Spark's JSON and CSV parsers have the same names here,
+after `value.`; those of a schema registry's client have Confluent's names.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _REGISTRY: Final = (
     "value.rules.ignore",
 )
 
-# Which options go with which format, besides those that go with all.
+# The options of each format, besides those of all formats.
 _OF_FORMAT: Final[dict[str, tuple[str, ...]]] = {
     "json": (*_INFERENCE, *_TIMES, *_JSON, *_REGISTRY),
     "csv": (*_INFERENCE, *_TIMES, *_CSV),
@@ -98,7 +98,7 @@ _NOT_OF_THE_CLIENT: Final = frozenset(("value.schema.subject", "value.schema.ver
 
 @dataclass(frozen=True)
 class ValueSettings:
-    """What the options say; `parser` holds those of the format itself, by their names in lower case without the prefix."""
+    """The validated options; `parser` contains those of the format, by their names in lower case without the prefix."""
 
     format: str
     schema: str | None = None
@@ -113,11 +113,11 @@ class ValueSettings:
     registry: Mapping[str, str] = field(default_factory=dict)
     subject: str | None = None
     version: int | None = None
-    clients: Mapping[str, str] = field(default_factory=dict)  # settings of Kafka's clients, for dead letters
+    clients: Mapping[str, str] = field(default_factory=dict)  # settings of the producer of dead letters
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ValueSettings | None:
-        """None where values stay bytes."""
+        """The settings, or None if values stay bytes."""
         ours = {name.lower(): value for name, value in options.items() if name.lower().startswith(PREFIX)}
         if not ours:
             return None
@@ -148,12 +148,12 @@ class ValueSettings:
 
     @property
     def has_corrupt_column(self) -> bool:
-        """Dead letters and the other modes take malformed records out of the rows, or end the query."""
+        """Whether malformed records are in a column: dead letters and the other modes remove them from the rows, or fail the query."""
         return self.mode == PERMISSIVE and self.dead_letter_topic is None
 
     @property
     def keeps_bytes(self) -> bool:
-        """Whether `value` stays, beside a column of another name for what is decoded."""
+        """Whether `value` stays, beside the decoded value in a column of another name."""
         return self.column != VALUE
 
     def _check(self, ours: Mapping[str, str]) -> None:
@@ -174,9 +174,9 @@ class ValueSettings:
             return
         sources = [name for name in ("value.schema", "value.inferSchema", REGISTRY_URL, "value.descFilePath") if _is_given(ours, name)]
         if self.format == "json" and sources == ["value.schema", REGISTRY_URL]:
-            return  # framed by a registry's serializer, but read as the query wants
+            return  # framed by a registry's serializer, but read with the schema of the query
         if self.format == "avro" and sources == ["value.schema", REGISTRY_URL]:
-            return  # the writer's schemas come from the registry, the reader's is given
+            return  # the writer's schemas are in the registry, the reader's schema is given
         if len(sources) != 1:
             raise OptionError(
                 sources[-1] if sources else "value.schema",

@@ -1,6 +1,6 @@
-"""`value.format=string`: the value is text, UTF-8 unless `value.encoding` says otherwise.
+"""`value.format=string`: the value is text, in UTF-8 or the charset of `value.encoding`.
 
-A value that is no such text is malformed; Spark's own cast would let it through and leave the surprise to whoever reads the column.
+A value that is not valid in this charset is malformed; Spark's cast would accept it and leave invalid text in the column.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StringFormat:
             try:
                 return Parsed(values.cast(pa.string()), {})
             except pa.ArrowInvalid:
-                pass  # some value is not; which, is seen one by one
+                pass  # some value is invalid: check them one by one
         faults: dict[int, str] = {}
         texts: list[str | None] = []
         for row, value in enumerate(values.to_pylist()):

@@ -1,7 +1,7 @@
-"""The decoder of a query's values: one format, and what becomes of records that do not fit it.
+"""The decoder of a query's values: one format, and the handling of malformed records.
 
-Made on the driver and pickled to the executors, where `decode` is called with every batch that was fetched, between the broker's bytes and
-Spark's rows. It holds plain data; what a format needs besides, such as a registry's client, it makes when a process first uses it.
+Created on the driver and pickled to the executors, where `decode` is called with every fetched batch, between the broker's bytes and
+Spark's rows. It holds plain data; a format creates other objects, such as a registry's client, at its first use in a process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CORRUPT_SPARK_TYPE = StructType([StructField("value", BinaryType()), StructField
 
 
 class Parsed:
-    """A decoded column, and for each row that does not fit why. Such rows hold what could be read of them, as in Spark, or null."""
+    """A decoded column, and the reason for each malformed row. Such rows have the fields that could be read, as in Spark, or null."""
 
     __slots__ = ("column", "faults")
 
@@ -42,7 +42,7 @@ class ValueFormat(Protocol):
 
 
 class ValueDecoder:
-    """Puts decoded columns in the place of `value`."""
+    """Replaces `value` by decoded columns."""
 
     def __init__(self, settings: ValueSettings, form: ValueFormat) -> None:
         self.settings = settings
@@ -50,7 +50,7 @@ class ValueDecoder:
         self.flattens = settings.flatten and isinstance(form.data_type, StructType)
 
     def schema(self) -> StructType:
-        """The columns that stand for `value`, in their order."""
+        """The columns that replace `value`, in order."""
         kind = self.format.data_type
         if self.flattens and isinstance(kind, StructType):
             fields = list(kind.fields)
@@ -63,7 +63,7 @@ class ValueDecoder:
         return StructType(fields)
 
     def decode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of records with the decoded columns in the place of `value`; malformed records may be left out of it."""
+        """The batch with the decoded columns instead of `value`; malformed records may be dropped."""
         at = batch.schema.get_field_index(VALUE)
         if at < 0:
             return batch

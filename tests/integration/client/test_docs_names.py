@@ -29,10 +29,10 @@ from tests.documentation import Block, Row, python_blocks, remarks, text, transl
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of how kafka-python reads its schemas
-    import kafka.admin  # type: ignore[import-untyped]
-    import kafka.consumer.fetcher  # type: ignore[import-untyped]
-    import kafka.errors  # type: ignore[import-untyped]
-    import kafka.producer.future  # type: ignore[import-untyped]
+    import kafka.admin
+    import kafka.consumer.fetcher
+    import kafka.errors
+    import kafka.producer.future
 
 PAGE = "docs/clients.md"
 ROWS = list(translations(PAGE))

@@ -17,7 +17,7 @@ from barnabas.testing import EmbeddedBroker, broker
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of how kafka-python reads its schemas
-    import kafka  # type: ignore[import-untyped]
+    import kafka
 
 PARTITIONS = 4
 DEADLINE_S = 60

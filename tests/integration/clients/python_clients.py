@@ -16,7 +16,7 @@ from tests.integration.clients.records import MEGABYTE, Record
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it reads its own files in a way that newer Pythons advise against
-    import kafka  # type: ignore[import-untyped]
+    import kafka
 
 REQUEST_BYTES_MAX = 16 * MEGABYTE
 

@@ -114,11 +114,11 @@ def confluent(place: Place, stopping: threading.Event) -> None:
 def kafka_python(place: Place, stopping: threading.Event) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        import kafka  # type: ignore[import-untyped]
-        from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor  # type: ignore[import-untyped]
-        from kafka.coordinator.assignors.range import RangePartitionAssignor  # type: ignore[import-untyped]
-        from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor  # type: ignore[import-untyped]
-        from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor  # type: ignore[import-untyped]
+        import kafka
+        from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+        from kafka.coordinator.assignors.range import RangePartitionAssignor
+        from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+        from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
     assignors = [CooperativeStickyAssignor, RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor]
     told = Told()
     consumer = kafka.KafkaConsumer(

@@ -1,4 +1,4 @@
-"""What `barnabas pipeline new` makes projects of: each file here is the definitions of one, ready to run and to be changed.
+"""The templates of `barnabas pipeline new`: each file is the definitions of one project, ready to run and to be changed.
 
-They are meant to be loaded by Spark Declarative Pipelines and by nobody else. The first line of a file says what it is for.
+Only Spark Declarative Pipelines loads them. The first line of a file is the description of the template.
 """

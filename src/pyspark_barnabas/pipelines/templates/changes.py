@@ -7,7 +7,7 @@ from pyspark_barnabas.pipelines.change_capture import Changes, declare
 from pyspark_barnabas.pipelines.topics import Source
 
 spark = SparkSession.active()
-# From spark-pipeline.yml: the brokers, and under which name the usual tools show how far this pipeline is.
+# From spark-pipeline.yml: the brokers, and the group id under which Kafka's tools show the progress of this pipeline.
 SERVERS = str(spark.conf.get("spark.barnabas.servers"))
 GROUP = str(spark.conf.get("spark.barnabas.group"))
 
@@ -26,7 +26,7 @@ if TABLE_FORMAT:
     dp.temporary_view(name="customer_changes")(changes)
     declare("customers", "customer_changes", CHANGES, format=TABLE_FORMAT)
 else:
-    # Each change is read once and kept, also when the topic has forgotten it; the table is made of them in every run.
+    # Each change is read once and kept, also after the topic has deleted it; every run builds the table from all changes.
     dp.table(name="customer_changes")(changes)
 
     @dp.materialized_view

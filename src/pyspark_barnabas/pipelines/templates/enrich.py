@@ -7,7 +7,7 @@ from pyspark_barnabas.pipelines.enrich import Enrichment, decoding
 from pyspark_barnabas.pipelines.topics import Source, Target
 
 spark = SparkSession.active()
-# From spark-pipeline.yml: the brokers, and under which name the usual tools show how far this pipeline is.
+# From spark-pipeline.yml: the brokers, and the group id under which Kafka's tools show the progress of this pipeline.
 SERVERS = str(spark.conf.get("spark.barnabas.servers"))
 GROUP = str(spark.conf.get("spark.barnabas.group"))
 
@@ -17,7 +17,7 @@ PRICED = Enrichment(schema="product string, quantity int", table_schema="price d
 dp.create_sink("priced", "barnabas", Target(SERVERS, "priced-orders", transactional_id_prefix=f"{GROUP}-priced").settings(streaming=True))
 
 
-# The compacted topic is read from its beginning to where it ends when a run starts.
+# The compacted topic is read from its beginning to its end at the start of a run.
 @dp.append_flow(target="priced")
 def priced_orders() -> DataFrame:
     orders = decoding(Source(SERVERS, "orders", options={"groupIdPrefix": GROUP}), PRICED.schema).stream(spark)

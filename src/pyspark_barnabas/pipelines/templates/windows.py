@@ -7,7 +7,7 @@ from pyspark_barnabas.pipelines.topics import Source, Target
 from pyspark_barnabas.pipelines.windows import Windows
 
 spark = SparkSession.active()
-# From spark-pipeline.yml: the brokers, and under which name the usual tools show how far this pipeline is.
+# From spark-pipeline.yml: the brokers, and the group id under which Kafka's tools show the progress of this pipeline.
 SERVERS = str(spark.conf.get("spark.barnabas.servers"))
 GROUP = str(spark.conf.get("spark.barnabas.group"))
 

@@ -1,7 +1,7 @@
-"""`value.format=avro`: Avro records as columns, by a schema that is given or by those of a schema registry.
+"""`value.format=avro`: Avro records as columns, with a given schema or the schemas of a schema registry.
 
-Given a schema, a value is one datum written with it. With a registry each value names its writer's schema, and is read into the subject's
-(or the given) one, as Avro resolves them: so one query reads what several versions wrote. Needs the package fastavro.
+With a given schema, a value is one datum written with it. With a registry, each value has the id of its writer's schema and is resolved to
+the subject's (or the given) schema by Avro's rules: so one query reads the values of several versions. Needs the package fastavro.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ try:
 except ImportError as missing:
     raise ImportError("value.format=avro needs the package fastavro: pip install fastavro") from missing
 
-_ROOT: Final = "\0root"  # no name in Avro
+_ROOT: Final = "\0root"  # not a valid name in Avro
 PARSED_MAX: Final = 1000
 
 
@@ -54,7 +54,7 @@ def avro_format(settings: ValueSettings, options: Mapping[str, str]) -> ValueFor
 
 @dataclass(frozen=True)
 class AvroFormat:
-    reader: str  # the schema that values are read into, whole
+    reader: str  # the reader's schema, with all references inlined
     data_type: DataType
     registry: dict[str, str] | None = None
 
@@ -84,7 +84,7 @@ class AvroFormat:
 
 
 class _Malformed(Exception):
-    """The bytes are no datum of the schema."""
+    """The bytes are not a datum of the schema."""
 
 
 def _datum(data: bytes, writer: Any, reader: Any) -> Any:
@@ -92,18 +92,18 @@ def _datum(data: bytes, writer: Any, reader: Any) -> Any:
         return data if reader is not None else fastavro.schemaless_reader(io.BytesIO(data), writer, reader)
     try:
         return fastavro.schemaless_reader(io.BytesIO(data), writer, reader)
-    except Exception as fault:  # hostile bytes end in anything from EOFError to OverflowError
+    except Exception as fault:  # hostile bytes can raise anything from EOFError to OverflowError
         raise _Malformed(f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__) from None
 
 
 def _is_bytes(schema: Any) -> bool:
-    """Confluent's clients write bare bytes without their length."""
+    """Whether the schema is plain bytes, which Confluent's clients write without a length."""
     return (schema.get("type") if isinstance(schema, dict) else schema) == "bytes"
 
 
 @lru_cache(maxsize=PARSED_MAX)
 def _parsed(text: str) -> Any:
-    """A whole schema as fastavro wants it, with the numbers that dates and times are, for whole columns of them become times at once."""
+    """A schema parsed by fastavro, with numbers for dates and times, because whole columns are converted to times at once."""
     return fastavro.parse_schema(without_logical_types(json.loads(text)))
 
 
@@ -123,7 +123,7 @@ def _given(schema: str) -> str:
 
 
 class _Named:
-    """Schemas by name, as fastavro looks for them."""
+    """Schemas by name, in the form of fastavro's repository."""
 
     def __init__(self, schemas: dict[str, Any]) -> None:
         self._schemas = schemas
@@ -136,19 +136,19 @@ class _Named:
 
 
 def _whole(text: str, referred: Mapping[str, str]) -> str:
-    """A schema with those it refers to inside it."""
+    """A schema with the schemas that it refers to inlined."""
     try:
         schemas = {_ROOT: json.loads(text), **{name: json.loads(each) for name, each in referred.items()}}
         loaded = load_schema(_ROOT, repo=cast(Any, _Named(schemas)))
     except SchemaError:
         raise
-    except Exception as fault:  # a schema that is wrong can be wrong in any way
+    except Exception as fault:  # an invalid schema can raise any exception
         raise SchemaError(f"{fault or type(fault).__name__}: {text[:200]}") from None
     return json.dumps(_plain(loaded))
 
 
 def _plain(schema: Any) -> Any:
-    """Without the marks that fastavro leaves in what it has parsed."""
+    """The schema without the marks that fastavro adds when it parses."""
     if isinstance(schema, dict):
         return {name: _plain(each) for name, each in schema.items() if not name.startswith("__")}
     return [_plain(each) for each in schema] if isinstance(schema, list) else schema

@@ -1,7 +1,7 @@
-"""Avro's types as Spark's, by the table of Spark's from_avro, and the numbers behind dates and times made into them column by column.
+"""Avro's types as Spark types, by the table of Spark's from_avro, and the conversion of number columns to dates and times.
 
-A union of null and one type is that type; int with long is long, float with double is double. Other unions and schemas that refer to
-themselves are refused: no column has several types.
+A union of null and one type is that type; int with long is long, float with double is double. Other unions and recursive schemas are
+rejected: a column has one type.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _WIDER: Final = ({"int", "long"}, "long"), ({"float", "double"}, "double")
 
 
 def spark_type(schema: Any) -> DataType:
-    """Raises SchemaError."""
+    """The Spark type of an Avro schema. Raises SchemaError."""
     return _Types().kind(schema)
 
 
 class _Types:
-    """Knows the named types that have been met."""
+    """Converts one schema; holds the named types that it has defined so far."""
 
     def __init__(self) -> None:
         self._known: dict[str, DataType] = {}
@@ -113,7 +113,7 @@ def full_name(schema: Mapping[str, Any]) -> str:
 
 
 def without_logical_types(schema: Any) -> Any:
-    """The schema with numbers for dates and times; decimals stay."""
+    """The schema with numbers instead of dates and times; decimals stay."""
     if isinstance(schema, list):
         return [without_logical_types(each) for each in schema]
     if not isinstance(schema, dict):
@@ -125,7 +125,7 @@ def without_logical_types(schema: Any) -> Any:
 
 
 def raw_type(schema: Any) -> pa.DataType:
-    """The Arrow type of what fastavro gives for a schema without logical types."""
+    """The Arrow type of fastavro's values for a schema without logical types."""
     return _map_type(schema, {})
 
 
@@ -185,7 +185,7 @@ def _finished(column: pa.Array, schema: Any, kind: DataType, known: dict[str, An
 
 
 def list_parts(column: pa.Array, elements: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Offsets from zero on, and the elements they mean."""
+    """Offsets that start at zero, and the elements that they index."""
     first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
     return pc.subtract(column.offsets, pa.scalar(first, pa.int32())), elements.slice(first, last - first)
 
@@ -204,7 +204,7 @@ def _times(column: pa.Array, logical: str) -> pa.Array:
 
 
 def _without_null(schema: Any) -> Any:
-    """What a union comes to."""
+    """The one type of a union."""
     if not isinstance(schema, list):
         return schema
     rest = [each for each in schema if each != "null" and not (isinstance(each, dict) and each.get("type") == "null")]
@@ -217,7 +217,7 @@ def _without_null(schema: Any) -> Any:
 
 
 def _decimal(schema: Mapping[str, Any]) -> DataType | None:
-    """A decimal that Spark can hold; others are bytes."""
+    """The decimal type, if Spark supports its precision; others are read as bytes."""
     if schema.get("logicalType") != "decimal" or schema["type"] not in ("bytes", "fixed"):
         return None
     precision, scale = int(schema.get("precision") or 0), int(schema.get("scale") or 0)

@@ -1,7 +1,7 @@
 """`value.format=csv`: each value is one line of CSV, with the meaning of Spark's from_csv.
 
-Rows without a quote are split and converted as whole columns; the others, and those that spoil a column, are read one by one as Spark's
-parser reads them (`csv_text`). A line break within a value is text, as it is for from_csv: a record is a row.
+Rows without a quote are split and converted as whole columns. Other rows, and rows for which the conversion of a column fails, are read
+one by one as Spark's parser reads them (`csv_text`). A line break in a value is text, as in from_csv: a record is a row.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class CsvReader:
         return Parsed(pa.array(rows, self._type), faults)
 
     def _row(self, cells: Split, names: Sequence[str]) -> tuple[dict[str, Any], str]:
-        """What could be read, and what is wrong, if anything."""
+        """The fields that could be read, and the fault, if there is one."""
         row: dict[str, Any] = {}
         if cells is None:
             return row, ""

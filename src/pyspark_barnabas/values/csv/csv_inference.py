@@ -1,6 +1,6 @@
-"""Types of CSV texts, by the rules of spark.read.csv with inferSchema: the narrowest that holds all cells of a column.
+"""Types of CSV texts, by the rules of spark.read.csv with inferSchema: the narrowest type that fits all cells of a column.
 
-Columns are named _c0, _c1…; the first line says how many there are.
+Columns are named _c0, _c1…; the first line gives their number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WHOLE: Final = re.compile(r"[+-]?\d{1,38}", re.ASCII)
 
 
 def infer_csv(texts: Iterable[str], syntax: CsvSyntax, times: Times) -> StructType:
-    """No columns where there is no line."""
+    """The columns of these lines; none if there is no line."""
     kinds: list[DataType] = []
     for text in texts:
         try:
@@ -87,7 +87,7 @@ def _whole(cell: str) -> DataType:
 
 
 def _looks_like_a_date(cell: str, times: Times) -> bool:
-    """A text with a time of day in it is a time, though a date could be read from it."""
+    """Whether a text is a date only. A text with a time of day is a timestamp, although it starts with a date."""
     return times.date_format is not None or re.fullmatch(r"\d{4}-\d{1,2}-\d{1,2}", cell, re.ASCII) is not None
 
 

@@ -1,7 +1,7 @@
-"""One line of CSV cut into cells, as Spark's parser (univocity) cuts it.
+"""Splits one line of CSV into cells, as Spark's parser (univocity) does.
 
-The slow way, for lines with quotes in them. A cell that begins with a quote ends with one that is followed by the separator or by the end;
-where another quote stands inside without an escape, the whole cell counts as it is written, quotes and all, up to the separator.
+This is the slow path, for lines with quotes. A cell that begins with a quote ends with a quote that is followed by the separator or the end
+of the line. If there is another quote inside without an escape, the cell is the raw text up to the separator, with its quotes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _SPACES: Final = frozenset(map(chr, range(33)))
 _SPACE: Final = "".join(sorted(_SPACES))
 _NAMED: Final = {"\\t": "\t", "\\r": "\r", "\\b": "\b", "\\f": "\f", '\\"': '"', "\\'": "'", "\\\\": "\\", "\\0": "\0", "\\u0000": "\0"}
 
-Split: TypeAlias = "list[str | None] | None"  # None is a cell without anything; no list at all for a line that is a comment or empty
+Split: TypeAlias = "list[str | None] | None"  # None is an empty cell; None instead of a list is a comment or an empty line
 
 
 class CsvFault(Exception):
-    """The line cannot be cut into cells."""
+    """The line cannot be split into cells."""
 
 
 @dataclass(frozen=True)
 class CsvSyntax:
-    """Spark's options of these meanings, with its defaults."""
+    """The options of Spark's CSV parser, with its defaults."""
 
     separator: str = ","
     quote: str = '"'
@@ -74,7 +74,7 @@ class CsvSyntax:
 
 
 def split_line(line: str, syntax: CsvSyntax) -> Split:
-    """The cells of a line. Raises CsvFault where there are too many, or one is too long."""
+    """The cells of a line. Raises CsvFault if there are too many or one is too long."""
     if not line or (syntax.comment and line.startswith(syntax.comment)):
         return None
     cells: list[str | None] = []
@@ -90,7 +90,7 @@ def split_line(line: str, syntax: CsvSyntax) -> Split:
 
 
 def _cell(line: str, at: int, syntax: CsvSyntax) -> tuple[str | None, int]:
-    """A cell, and where the next one begins: behind the end, if there is none."""
+    """A cell and the start of the next one, which is after the end of the line if there is none."""
     start = at
     if syntax.trims_left:
         while start < len(line) and line[start] in _SPACES and not line.startswith(syntax.separator, start):
@@ -108,7 +108,7 @@ def _cell(line: str, at: int, syntax: CsvSyntax) -> tuple[str | None, int]:
 
 
 def _quoted(line: str, start: int, syntax: CsvSyntax) -> tuple[str | None, int] | None:
-    """A cell in quotes, or None if it turns out to be something else."""
+    """A quoted cell, or None if the text is not a valid quoted cell."""
     parts: list[str] = []
     at = start + 1
     while at < len(line):
@@ -127,7 +127,7 @@ def _quoted(line: str, start: int, syntax: CsvSyntax) -> tuple[str | None, int] 
 
 
 def _end_behind(line: str, at: int, syntax: CsvSyntax) -> int | None:
-    """Where the next cell begins, if after a quote there is nothing but blanks before the separator or the end."""
+    """The start of the next cell, if only blanks are between the quote and the separator or the end."""
     while at < len(line) and not line.startswith(syntax.separator, at):
         if line[at] not in _SPACES:
             return None
@@ -136,7 +136,7 @@ def _end_behind(line: str, at: int, syntax: CsvSyntax) -> int | None:
 
 
 def _parts(text: str) -> list[str]:
-    """The characters of a separator, in which tab and the like have names."""
+    """The characters of a separator; tab and other control characters are escape sequences in it."""
     found: list[str] = []
     at = 0
     while at < len(text):

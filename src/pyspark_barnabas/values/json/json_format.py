@@ -1,8 +1,8 @@
 """`value.format=json`: JSON objects as columns of a schema, with the meaning of Spark's from_json.
 
-Arrow reads a batch of plain objects in one go. Where it stumbles, the batch is halved until the culprits are few, and these are read one by
-one as Spark's own parser would (`json_text`, `json_rows`): so a poison record costs its neighbours nothing. Arrow is only ever given what
-it understands exactly as Spark does, and refuses the rest itself; a test puts both ways side by side.
+Arrow reads a batch of plain objects at once. If it fails, the batch is halved until few rows are left, and these are read one by one as
+Spark's parser reads them (`json_text`, `json_rows`): so a malformed record does not slow down the others. Arrow only gets types that it
+reads exactly as Spark does, and rejects other texts; a test compares the two paths.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class JsonFormat:
     struct: StructType
     times: Times = field(default_factory=Times)
     leniency: Leniency = field(default_factory=Leniency)
-    registry: dict[str, str] | None = None  # settings of the registry's client, where values are framed by its serializers
+    registry: dict[str, str] | None = None  # settings of the registry's client, if values have the frame of its serializers
 
     @classmethod
     def of(cls, settings: ValueSettings, struct: StructType) -> JsonFormat:
         times = Times.of(settings.parser)
-        root_converter(struct, times)  # refuses what JSON cannot hold before anything runs
+        root_converter(struct, times)  # rejects types that JSON cannot represent, before the query runs
         return cls(struct, times, Leniency.of(settings.parser), dict(settings.registry) or None)
 
     @property
@@ -84,13 +84,13 @@ class JsonReader:
     def read(self, values: pa.Array) -> Parsed:
         if self._plain_schema is None or not len(values):
             return self._singly(values)
-        # An object that is whole on its own: then nothing can run over from one record into the next.
+        # A complete object: then no text can continue from one record into the next.
         whole = pc.and_(pc.starts_with(values, pattern=b"{"), pc.ends_with(values, pattern=b"}")).fill_null(False)
         return read_apart(values, whole, self._at_once, self._singly)
 
     def _at_once(self, values: pa.Array) -> pa.Array:
-        """By Arrow. Raises where a single value is not plain."""
-        values.cast(pa.string())  # raises where it is not UTF-8, which Arrow's reader does not look at
+        """Reads the values with Arrow. Raises an error if any value is not plain."""
+        values.cast(pa.string())  # raises an error if it is not UTF-8, which Arrow's reader does not check
         lines = pc.binary_join_element_wise(values, pa.scalar(b"", values.type), pa.scalar(b"\n", values.type))
         text = _content(lines)
         table = pj.read_json(
@@ -107,7 +107,7 @@ class JsonReader:
         return pa.StructArray.from_arrays(columns, fields=list(self._type))
 
     def _finished(self, column: Any, kind: DataType) -> pa.Array:
-        """What Arrow read, in the type that Spark expects."""
+        """A column of Arrow's reader in the type that Spark expects."""
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
         if isinstance(kind, DateType):
@@ -155,7 +155,7 @@ class JsonReader:
 
 
 def _plain_type(kind: DataType, times: Times) -> pa.DataType | None:
-    """The type to let Arrow read, or None where it reads something else than Spark does."""
+    """The type for Arrow's reader, or None if Arrow and Spark read it differently."""
     if isinstance(kind, StructType):
         fields = [(field.name, _plain_type(field.dataType, times)) for field in kind.fields]
         names = {name for name, _ in fields}
@@ -171,7 +171,7 @@ def _plain_type(kind: DataType, times: Times) -> pa.DataType | None:
 
 
 def _content(lines: pa.Array) -> pa.Buffer:
-    """The bytes of all values, one after the other."""
+    """The bytes of all values, concatenated."""
     _, offsets, content = lines.buffers()
     positions = np.frombuffer(offsets, dtype=np.int32)
     start, end = int(positions[lines.offset]), int(positions[lines.offset + len(lines)])
@@ -184,6 +184,6 @@ def _has_negative_zero(column: pa.Array) -> bool:
 
 
 def _list_parts(column: pa.ListArray) -> tuple[pa.Array, pa.Array]:
-    """Offsets from zero on, and the elements they mean."""
+    """Offsets that start at zero, and the elements that they index."""
     first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
     return pc.subtract(column.offsets, pa.scalar(first, pa.int32())), column.values.slice(first, last - first)

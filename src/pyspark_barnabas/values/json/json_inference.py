@@ -37,7 +37,7 @@ class JsonRules:
 
 
 def infer_json(texts: Iterable[str], leniency: Leniency | None = None, rules: JsonRules | None = None) -> StructType:
-    """No columns where there was no object. Texts that are no JSON are left out."""
+    """The columns of these texts; none if there is no object. Invalid JSON is ignored."""
     found: DataType = NullType()
     inference = _Inference(rules or JsonRules())
     for text in texts:
@@ -85,7 +85,7 @@ class _Inference:
         return StringType()
 
     def common(self, one: DataType, other: DataType) -> DataType:
-        """The type that holds both."""
+        """The narrowest type that fits both."""
         if one == other or isinstance(other, NullType):
             return one
         if isinstance(one, NullType):
@@ -123,7 +123,7 @@ def _decimal(text: str) -> DataType:
 
 
 def _settled(kind: DataType) -> DataType | None:
-    """Without types that no table has: what was always null is a string, an object that never had a field is nothing."""
+    """Replaces types that no table has: a field that is always null is a string, an object without fields is dropped."""
     if isinstance(kind, NullType):
         return StringType()
     if isinstance(kind, StructType):
@@ -137,5 +137,5 @@ def _settled(kind: DataType) -> DataType | None:
 
 
 def _java_order(name: str) -> bytes:
-    """Java compares texts by their UTF-16."""
+    """The sort key of Java, which compares texts by UTF-16 code units."""
     return name.encode("utf-16-be", "surrogatepass")

@@ -1,7 +1,7 @@
 """Parsed JSON as values of a schema, by the rules of Spark's from_json.
 
-Nothing is converted that Spark does not convert: "1" is no number, 1.0 no whole one; only strings take everything. A field that does not
-fit is null and the others stay, if they are fields of a record or of a record inside; an array or a map with a misfit in it is null as a
+Only conversions of Spark are done: "1" is not a number, 1.0 is not an integer; a string field accepts every value. A field that does not
+fit is null and the other fields of the record, or nested record, stay. An array or a map with a value that does not fit is null as a
 whole.
 """
 
@@ -44,7 +44,7 @@ Convert = Callable[[Any], Any]
 
 
 class Misfit(Exception):
-    """A value that is not of its type."""
+    """A value that does not fit its type."""
 
 
 class PartlyMisfit(Misfit):
@@ -56,9 +56,9 @@ class PartlyMisfit(Misfit):
 
 
 def root_converter(kind: StructType, times: Times, not_a_number: bool = True) -> Convert:
-    """Makes a dict of a parsed object. Raises Misfit, or PartlyMisfit with what could be read.
+    """Returns a function that converts a parsed object to a dict. It raises Misfit, or PartlyMisfit with the fields that fit.
 
-    `not_a_number`: whether a text may say "NaN" or "Infinity" where a number is wanted.
+    `not_a_number`: whether the texts "NaN" and "Infinity" are accepted as numbers.
     """
     return _struct(kind, _Context(times, not_a_number))
 
@@ -148,7 +148,7 @@ def _map(kind: MapType, context: _Context) -> Convert:
     def convert(node: Any) -> list[tuple[str, Any]]:
         if not isinstance(node, Pairs):
             raise Misfit(f"it is {_named(node)}, not an object")
-        found: list[tuple[str, Any]] = []  # a name that stands twice is in Spark's map twice
+        found: list[tuple[str, Any]] = []  # a duplicate name is in Spark's map twice
         reason = ""
         for name, value in node:
             try:
@@ -176,7 +176,7 @@ def _integer(least: int, most: int, what: str) -> Convert:
 
 
 def _byte(node: Any) -> int:
-    """Jackson takes a byte with or without a sign."""
+    """A byte; Jackson accepts signed and unsigned ones."""
     value: int = _integer(-128, 255, "a byte")(node)
     return value if value < 128 else value - 256
 
@@ -256,7 +256,7 @@ _BIG_DECIMAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
 
 
 def decimal_rounder(precision: int, scale: int) -> Callable[[str], Decimal]:
-    """Text to a decimal of this precision and scale, rounded half up. Raises Misfit."""
+    """Returns a function that rounds a text half up to a decimal of this precision and scale. It raises Misfit."""
     context = Context(prec=precision, rounding=ROUND_HALF_UP)
     unit = Decimal(1).scaleb(-scale)
 

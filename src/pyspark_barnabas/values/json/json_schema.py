@@ -1,7 +1,7 @@
-"""JSON Schema, as a registry keeps it, to Spark's types.
+"""Converts a JSON Schema of a registry to Spark types.
 
-What a JSON Schema leaves open becomes a string, which takes any JSON. Whether records are valid by it is the writers' business: here they
-must have the types, no more.
+A part without a definite type becomes a string, which accepts any JSON. Records are not validated against the schema, which is the
+serializer's task: only their types must fit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _FORMATS: Final[dict[str, DataType]] = {"date": DateType(), "date-time": Timesta
 
 
 def struct_of_json_schema(text: str, referred: Mapping[str, str] | None = None) -> StructType:
-    """`referred` are other schemas by the URIs that this one refers to them with. Raises SchemaError where it describes no object."""
+    """The columns of a schema. `referred` are other schemas by the URIs of its references. Raises SchemaError if it does not describe an
+    object."""
     try:
         root = json.loads(text)
         others = {name: json.loads(each) for name, each in (referred or {}).items()}

@@ -1,7 +1,7 @@
 """JSON text as Spark's parser reads it: the first value of a text, with Jackson's leniencies, numbers kept as they are written.
 
-The slow way, for the few texts that are not plain JSON objects of the schema. Python's own parser goes first; what it refuses is read here
-again with what Spark allows besides (single quotes, NaN, comments…). Whatever follows the first value is not looked at, as in Spark.
+This is the slow path, for the few texts that are not plain JSON objects of the schema. Python's parser is tried first; texts that it
+rejects are read again with Spark's leniencies (single quotes, NaN, comments…). Text after the first value is ignored, as in Spark.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, Final, NoReturn
 
 from pyspark_barnabas.options import boolean
 
-DEPTH_MAX: Final = 200  # of texts that are not plain; plain ones may be as deep as Python's parser goes
+DEPTH_MAX: Final = 200  # for texts that are not plain; the limit for plain texts is that of Python's parser
 
 
 class JsonFault(Exception):
-    """The text is no JSON."""
+    """The text is not JSON."""
 
 
 class Pairs(list[tuple[str, Any]]):
-    """An object: names may stand twice."""
+    """An object as pairs, because names may be duplicate."""
 
 
 class Int(str):
-    """A whole number, as it is written."""
+    """An integer, as it is written."""
 
 
 class Float(str):
@@ -39,7 +39,7 @@ class NotANumber(str):
 
 @dataclass(frozen=True)
 class Leniency:
-    """What Spark's options of these names allow; its defaults."""
+    """Spark's options of these names, with its defaults."""
 
     comments: bool = False
     unquoted_names: bool = False
@@ -79,7 +79,7 @@ def read_json(text: str, leniency: Leniency) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)  # whether NaN is allowed, the lenient reader knows
+    raise ValueError(name)  # the lenient reader decides whether NaN is allowed
 
 
 _plain: Final = json.JSONDecoder(parse_int=Int, parse_float=Float, parse_constant=_refuse_constant, object_pairs_hook=Pairs)
@@ -241,7 +241,7 @@ class _Reader:
 
 
 def _joined(parts: list[str]) -> str:
-    """Escaped surrogates come one by one, and belong together."""
+    """Joins surrogates that were escaped separately."""
     text = "".join(parts)
     if any("\ud800" <= part <= "\udfff" for part in parts if len(part) == 1):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

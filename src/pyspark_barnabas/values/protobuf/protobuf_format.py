@@ -1,8 +1,8 @@
-"""`value.format=protobuf`: Protobuf messages as columns, by a descriptor file or by the schemas of a schema registry.
+"""`value.format=protobuf`: Protobuf messages as columns, with a descriptor file or the schemas of a schema registry.
 
-A descriptor file (`protoc --include_imports --descriptor_set_out=…`) is read on the driver and travels with the query. With a registry
-values have the frame of its serializers, and the subject's latest schema (or a chosen version) says the columns; Protobuf itself lets older
-and newer messages be read by it. Needs the package protobuf.
+A descriptor file (`protoc --include_imports --descriptor_set_out=…`) is read on the driver and pickled with the query. With a registry,
+values have the frame of its serializers, and the subject's latest schema (or a chosen version) defines the columns; Protobuf reads older
+and newer messages with it. Needs the package protobuf.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def protobuf_format(settings: ValueSettings, options: Mapping[str, str]) -> Valu
 
 @dataclass(frozen=True)
 class ProtobufFormat:
-    files: tuple[bytes, ...]  # descriptors, each after those it imports
+    files: tuple[bytes, ...]  # file descriptors, each after its imports
     message: str
     data_type: DataType
     rules: ReadingRules
@@ -103,7 +103,7 @@ class ProtobufFormat:
 
 @lru_cache(maxsize=1000)
 def _written_message(settings: frozenset[tuple[str, str]], schema: int | str, indexes: tuple[int, ...]) -> str:
-    """The full name of the message that a frame names."""
+    """The full name of the message with the indexes of a frame."""
     found = writer_schema(dict(settings), schema, _SERIALIZED)
     file = _file(found.text)
     among, names = list(file.message_type), [file.package] if file.package else []
@@ -120,7 +120,7 @@ def _registered_files(settings: ValueSettings, options: Mapping[str, str]) -> tu
     files: list[bytes] = []
     for name, schema in (*registry_client(settings.registry).referenced_schemas(found.schema, _SERIALIZED), (_ROOT, found.schema)):
         file = _file(schema.text)
-        file.name = name  # that by which others import it
+        file.name = name  # the name in import statements
         files.append(file.SerializeToString())
     return tuple(files)
 
@@ -149,7 +149,7 @@ def _descriptor_file(settings: ValueSettings) -> tuple[bytes, ...]:
 
 
 def _message(files: tuple[bytes, ...], name: str | None) -> Descriptor:
-    """The message of this name, or the first of the last file."""
+    """The message with this name, or the first message of the last file."""
     pool, last = _pool(files)
     if name is None:
         messages = list(last.message_types_by_name.values())
@@ -184,7 +184,7 @@ def _pool(files: tuple[bytes, ...]) -> tuple[DescriptorPool, Any]:
 
 
 def _add_built_in(pool: DescriptorPool, name: str) -> None:
-    """Google's own files, which come with the protobuf package."""
+    """Adds Google's files, which are part of the protobuf package."""
     if not name.startswith(_IMPORTABLE) or _has(pool, name):
         return
     file = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2").DESCRIPTOR

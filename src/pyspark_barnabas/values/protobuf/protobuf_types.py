@@ -1,7 +1,7 @@
-"""Protobuf's types as Spark's, by the table of Spark's from_protobuf, and messages as rows of them.
+"""Protobuf's types as Spark types, by the table of Spark's from_protobuf, and messages as rows.
 
-A field that is not set is null, unless it has a default of its own or value.emitDefaultValues asks for zeros. Unsigned numbers are read
-into signed columns of their width, as in Spark. A message that contains itself is refused: a table cannot.
+A field that is not set is null, unless it has an explicit default or value.emitDefaultValues is set. Unsigned numbers are read into signed
+columns of the same width, as in Spark. A recursive message is rejected, because a table cannot represent it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ReadingRules:
 
 
 def struct_of_message(message: Descriptor, rules: ReadingRules, above: tuple[str, ...] = ()) -> StructType:
-    """Raises SchemaError."""
+    """The columns of a message. Raises SchemaError."""
     if message.full_name in above:
         raise SchemaError(f"the Protobuf message {message.full_name} contains itself, which a table cannot")
     path = (*above, message.full_name)
@@ -90,7 +90,7 @@ def _single_type(field: FieldDescriptor, rules: ReadingRules, path: tuple[str, .
 
 
 def message_reader(message: Descriptor, rules: ReadingRules) -> Read:
-    """Makes a dict of a message."""
+    """Returns a function that converts a message to a dict."""
     parts = [(field.name, _field_reader(field, rules)) for field in message.fields]
 
     def read(found: Any) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _itself(value: Any) -> Any:
 
 
 def is_repeated(field: FieldDescriptor) -> bool:
-    """Newer versions of the library have it as a property and warn of the label."""
+    """Whether a field is repeated: newer versions of the library have a property for it and deprecate the label."""
     found = getattr(field, "is_repeated", None)
     return bool(found) if found is not None else field.label == FieldDescriptor.LABEL_REPEATED
 

@@ -1,6 +1,6 @@
-"""Dates and times in whole columns of text, where all of them are written in the usual way; the fast way beside `times`.
+"""Parses dates and times in whole columns of text with the usual form; the fast path beside `times`.
 
-A column that holds anything else raises NotPlain, and is read value by value.
+A column with any other form raises NotPlain, and the caller reads it value by value.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Years that Arrow counts like everybody; a day that does not exist it refuses itself.
+# Years for which Arrow's calendar is the usual one; Arrow rejects days that do not exist.
 _DATE: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _LOCAL: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?$"
 _ZONED: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])$"
@@ -18,7 +18,7 @@ _UTC: Final = ("UTC", "GMT", "Z", "UT", "Etc/UTC", "+00:00")
 
 
 class NotPlain(Exception):
-    """Something in a column must be looked at by itself; `row` says where the first such thing is, if that is known."""
+    """A column has a value that must be read singly; `row` is its first such row, if known."""
 
     def __init__(self, row: int | None = None) -> None:
         super().__init__(row)
@@ -31,7 +31,7 @@ def dates(column: pa.Array) -> pa.Array:
 
 
 def timestamps(column: pa.Array, zone: str) -> pa.Array:
-    """`zone` is that of times which name none. All of a column must name one, or none."""
+    """A column of timestamps. `zone` is used for times without a zone. Either all times of a column have a zone, or none has one."""
     if _all(column, _ZONED):
         return _cast(column, pa.timestamp("us", tz="UTC"))
     _check(column, _LOCAL)
@@ -62,7 +62,7 @@ def _check(column: pa.Array, pattern: str) -> None:
 
 
 def check_all(matches: pa.Array) -> None:
-    """Raises NotPlain with the first row that does not match; nulls do."""
+    """Raises NotPlain with the first row that does not match; nulls match."""
     row = pc.index(matches, False).as_py()
     if row >= 0:
         raise NotPlain(row)

@@ -1,6 +1,6 @@
-"""Numbers and JSON as Java writes them, for fields that are strings in the schema and something else in the record.
+"""Numbers and JSON as Java formats them, for fields that are strings in the schema and have another type in the record.
 
-Spark writes such a value out again with Jackson: without blanks, whole numbers as they are, others as Double.toString has them.
+Spark formats such a value with Jackson: without blanks, integers unchanged, other numbers as Double.toString formats them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def java_double(value: float) -> str:
 
 
 def _digits(value: float) -> tuple[str, int]:
-    """The shortest digits that mean this number, and the exponent of the first."""
+    """The shortest digits that identify this number, and the exponent of the first digit."""
     mantissa, _, exponent = f"{value!r}".partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
@@ -62,7 +62,7 @@ def json_again(node: Any) -> str:
 
 
 def special(word: str) -> float:
-    """NaN and the infinities by their names."""
+    """NaN and the infinities as text."""
     if word == "NaN":
         return math.nan
     return -math.inf if word.startswith("-") else math.inf

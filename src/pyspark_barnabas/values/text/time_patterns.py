@@ -1,7 +1,6 @@
-"""Spark's datetime patterns ("yyyy-MM-dd'T'HH:mm:ss.SSSXXX") as functions that read text.
+"""Spark's datetime patterns ("yyyy-MM-dd'T'HH:mm:ss.SSSXXX") as functions that parse text.
 
-The letters that are in use are understood; a pattern with others is refused with the letter, rather than read in another way than Spark
-reads it.
+The usual letters are supported; a pattern with another letter is rejected with that letter, because its results could differ from Spark's.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ _FACTS: Final[dict[str, Any]] = {"year": 1970, "month": 1, "day": 1, "hour": 0, 
 
 
 def compile_pattern(pattern: str, option: str) -> Callable[[str], Mapping[str, Any] | None]:
-    """A function of a text that gives year, month, day, hour, minute, second, microsecond and zone, or None. Raises OptionError."""
+    """Returns a function that parses a text to year, month, day, hour, minute, second, microsecond and zone, or None. Raises
+    OptionError."""
     expression = re.compile(_expression(pattern, option), re.ASCII)
 
     def read(text: str) -> Mapping[str, Any] | None:

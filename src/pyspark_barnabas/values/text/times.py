@@ -1,8 +1,8 @@
-"""Dates and times written as text, as Spark reads them from JSON and CSV.
+"""Parses dates and times as Spark does for JSON and CSV.
 
-Without a format of their own they may be written in any of the forms that Spark's cast takes, from "2020" to "2020-1-2 3:4:5 Europe/Paris";
-with one (`value.timestampFormat`…) they must match it. Days and microseconds since 1970 come out. A time without a zone is of
-`value.timeZone`. A time of day without a date is refused: Spark takes today's, which makes a record mean another thing every day.
+Without a format option they may have any form that Spark's cast accepts, from "2020" to "2020-1-2 3:4:5 Europe/Paris"; with one
+(`value.timestampFormat`…) they must match it. The results are days and microseconds since 1970. A time without a zone is in
+`value.timeZone`. A time of day without a date is rejected: Spark adds today's date, so that the same record would change every day.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TIMESTAMP: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
 _DAYS: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
-_GREGORIAN: Final = -141_427  # 1582-10-15: before, old Sparks counted by another calendar
+_GREGORIAN: Final = -141_427  # 1582-10-15: before this date, old versions of Spark use another calendar
 _OFFSET_S_MAX: Final = 18 * 3600
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 _DAYS_OF_400_YEARS: Final = 146_097
@@ -37,12 +37,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TimeFault(Exception):
-    """The text is no date or time."""
+    """The text is not a date or time."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """How dates and times are read. Plain data, so that it can be pickled."""
+    """The formats and the zone of dates and times. Plain data, so that it can be pickled."""
 
     zone: str = "UTC"
     date_format: str | None = None
@@ -87,7 +87,7 @@ class Times:
         return _date(-int(year) if sign == "-" else int(year), int(month or 1), int(day or 1), text)
 
     def date_or_days(self, text: str) -> int:
-        """The same, or the number of days itself, which JSON of old Sparks has."""
+        """Days since 1970, from a date or from the number of days, which old versions of Spark write to JSON."""
         try:
             return self.date(text)
         except TimeFault:
@@ -101,7 +101,7 @@ class Times:
         return _micros(_in_zone(local_us, zone_of(zone or self.zone)), text)
 
     def timestamp_ntz(self, text: str) -> int:
-        """Microseconds since 1970 of the clock on the wall. Raises TimeFault."""
+        """Microseconds since 1970 in local time. Raises TimeFault."""
         local_us, zone = self._pattern_time(self.timestamp_ntz_format, text) if self.timestamp_ntz_format else _default_time(text)
         if zone:
             raise TimeFault(f"{text[:40]!r} has a zone, which this time may not have")
@@ -136,7 +136,7 @@ def _default_time(text: str) -> tuple[int, str]:
 
 
 def _date(year: int, month: int, day: int, text: str) -> int:
-    """A date has 32 bits for its days."""
+    """Validates that the days fit into 32 bits."""
     days = _days(year, month, day, text)
     if not -(2**31) <= days < 2**31:
         raise TimeFault(f"{text[:40]!r} is too far away for a date")
@@ -144,14 +144,14 @@ def _date(year: int, month: int, day: int, text: str) -> int:
 
 
 def _micros(us: int, text: str) -> int:
-    """A time has 64 bits for its microseconds."""
+    """Validates that the microseconds fit into 64 bits."""
     if not -(2**63) <= us < 2**63:
         raise TimeFault(f"{text[:40]!r} is too far away for a time")
     return us
 
 
 def _days(year: int, month: int, day: int, text: str) -> int:
-    """In the calendar of today, also for the years before it was made and after 9999."""
+    """Days since 1970 in the proleptic Gregorian calendar, also for years after 9999."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] or (month == 2 and day == 29 and not leap):
         raise TimeFault(f"{text[:40]!r} is no date: there is no such day")
@@ -167,7 +167,7 @@ def _time_us(hour: int, minute: int, second: int, microsecond: int, text: str) -
 
 @lru_cache(maxsize=1000)
 def zone_of(name: str) -> tzinfo:
-    """A zone by its name or offset, as Java knows them. Raises TimeFault."""
+    """The zone of a name or offset in Java's forms. Raises TimeFault."""
     if name in ("Z", "UTC", "GMT", "UT"):
         return UTC
     found = _OFFSET.fullmatch(name)
@@ -185,12 +185,12 @@ def zone_of(name: str) -> tzinfo:
 
 
 def _in_zone(local_us: int, zone: tzinfo) -> int:
-    """What the clock shows in a zone, as UTC; in an hour that is skipped or doubled with the offset from before, as in Java."""
+    """Local time in a zone as UTC. In an hour that is skipped or repeated, the earlier offset is used, as in Java."""
     if zone is UTC:
         return local_us
     try:
         local = _EPOCH.replace(tzinfo=None) + timedelta(microseconds=local_us)
-    except OverflowError:  # beyond Python's calendar: rules repeat every 400 years, and before them there was none
+    except OverflowError:  # outside of Python's calendar: rules repeat every 400 years after it, and before it there are none
         in_cycle = timedelta(microseconds=local_us % (_DAYS_OF_400_YEARS * _DAY_US))
         local = datetime(1, 1, 1) if local_us < 0 else datetime(1970, 1, 1) + in_cycle
     offset = zone.utcoffset(local.replace(tzinfo=zone))
