@@ -198,10 +198,18 @@ def test_a_mistake_in_the_sources_fails_an_install_and_leaves_plain_python(check
 
 def test_without_a_compiler_an_install_is_plain_python_and_does_not_try_again(checkout: Checkout) -> None:
     checkout.write("no-compiler", "")
-    for _ in range(2):
-        assert "the modules could not be compiled, see build/compile/log" in checkout.compile()
-    assert "could not be compiled" in checkout.compile("--for-run")
+    for options in ((), (), ("--for-run",)):
+        assert "the modules could not be compiled, see build/compile/log" in checkout.compile(*options, settings={"CC": "false"})
     assert (checkout.in_place, checkout.builds) == ({}, 1)
+
+
+def test_a_compiler_that_was_killed_fails_an_install_and_is_tried_again(checkout: Checkout) -> None:
+    checkout.write("no-compiler", "")
+    assert "The C compiler failed, see build/compile/log" in checkout.compile(code=1)
+    assert checkout.in_place == {}
+    (checkout.directory / "no-compiler").unlink()
+    checkout.compile()
+    assert checkout.in_place == BOTH
 
 
 def test_a_compiler_that_was_installed_since_is_tried(checkout: Checkout) -> None:
