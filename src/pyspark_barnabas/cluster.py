@@ -96,11 +96,11 @@ class Cluster:
         none)."""
         if not specs:
             return {}
-        wanted = {partition: OffsetSpec(timestamp) for partition, timestamp in specs.items()}
+        offset_specs = {partition: OffsetSpec(timestamp) for partition, timestamp in specs.items()}
 
         async def ask(admin: PlanningAdmin) -> PartitionOffsets:
-            found = await admin.list_offsets(wanted, isolation_level=self._isolation)
-            return {partition: info.offset for partition, info in found.all().items()}
+            result = await admin.list_offsets(offset_specs, isolation_level=self._isolation)
+            return {partition: info.offset for partition, info in result.all().items()}
 
         return self._retried(ask)
 
@@ -177,12 +177,12 @@ async def _topics(admin: PlanningAdmin, subscription: Subscription) -> dict[str,
     names = subscription.names()
     if names is None:
         names = frozenset(subscription.chosen(await admin.list_topics()))
-    found = await admin.describe_topics(sorted(names))
-    for error in found.errors.values():
+    descriptions = await admin.describe_topics(sorted(names))
+    for error in descriptions.errors.values():
         if not isinstance(error, UnknownTopicOrPartition | InvalidTopic):
             raise error
     topics: dict[str, Topic] = {}
-    for name, description in found.successes.items():
+    for name, description in descriptions.successes.items():
         if description.is_internal and not subscription.assigned:
             continue
         numbers = frozenset(partition.partition for partition in description.partitions)

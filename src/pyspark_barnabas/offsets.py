@@ -44,27 +44,27 @@ class Bound:
 
     def specs(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The ListOffsets timestamps to request: a time, LATEST or EARLIEST. Partitions with an explicit offset are left out."""
-        wanted: dict[TopicPartition, int] = {}
+        specs: dict[TopicPartition, int] = {}
         for partition in partitions:
             if self.everywhere is not None:
-                wanted[partition] = self.everywhere
+                specs[partition] = self.everywhere
             elif self.offsets is not None:
                 if self.offsets[partition] < 0:
-                    wanted[partition] = self.offsets[partition]
+                    specs[partition] = self.offsets[partition]
             else:
-                wanted[partition] = self.timestamp if self.timestamps is None else self.timestamps[partition]  # type: ignore[assignment]
-        return wanted
+                specs[partition] = self.timestamp if self.timestamps is None else self.timestamps[partition]  # type: ignore[assignment]
+        return specs
 
     def check(self, partitions: Iterable[TopicPartition]) -> None:
         """Raises an error unless the partitions of the option are exactly those that are read."""
         named = self.offsets if self.offsets is not None else self.timestamps
         if named is None:
             return
-        wanted = set(partitions)
-        if missing := sorted(wanted - named.keys()):
+        expected = set(partitions)
+        if missing := sorted(expected - named.keys()):
             hint = "" if self.offsets is None else " Use -1 for latest, -2 for earliest."
             raise OptionError(self.option, f"must name all partitions that are read, but {_listed(missing)} is missing.{hint}")
-        if extra := sorted(named.keys() - wanted):
+        if extra := sorted(named.keys() - expected):
             raise OptionError(self.option, f"names partitions that are not read, or do not exist: {_listed(extra)}.")
 
     def resolved(
@@ -74,7 +74,7 @@ class Bound:
         latest: Mapping[TopicPartition, int],
     ) -> PartitionOffsets:
         """The offsets, from the response to `specs`; -1 there means that no record is as late as the time."""
-        found: PartitionOffsets = {}
+        resolved: PartitionOffsets = {}
         for partition in partitions:
             offset = answers[partition] if partition in answers else self.offsets[partition]  # type: ignore[index]
             if offset < 0 and not self.latest_without_match:
@@ -83,8 +83,8 @@ class Bound:
                     self.option,
                     f"{partition} has no record at or after {time}. To begin at its end, set the option '{STRATEGY}' to 'latest'.",
                 )
-            found[partition] = latest[partition] if offset < 0 else offset
-        return found
+            resolved[partition] = latest[partition] if offset < 0 else offset
+        return resolved
 
     def kept(
         self, offsets: PartitionOffsets, earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], *, fails: bool
@@ -160,17 +160,17 @@ def _bound(options: Mapping[str, str], side: str, default: int, *, latest_withou
 
 
 def _per_partition(option: str, value: str, example: str, *, least: int) -> dict[TopicPartition, int]:
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for topic, numbers in json_object(option, value, example).items():
         if not isinstance(numbers, dict) or not numbers:
             raise OptionError(option, f"must be JSON such as {example}, but it is '{value}'.")
         for number, offset in numbers.items():
             if not number.isdecimal() or type(offset) is not int or not least <= offset <= _LONG_MAX:
                 raise OptionError(option, f"must be JSON such as {example}, but it has {offset!r} for partition {number!r} of {topic}.")
-            found[TopicPartition(topic, int(number))] = offset
-    if not found:
+            offsets[TopicPartition(topic, int(number))] = offset
+    if not offsets:
         raise OptionError(option, f"names no partition; it is JSON such as {example}.")
-    return found
+    return offsets
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def json_object(name: str, value: str, example: str) -> dict[str, Any]:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    options = dict(pairs)
+    if len(options) != len(pairs):
         raise ValueError("a name stands twice")
-    return found
+    return options

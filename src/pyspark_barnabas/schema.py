@@ -51,10 +51,10 @@ def record_schema(include_headers: bool, decoded: StructType | None = None) -> S
     return StructType(fields)
 
 
-def wanted_columns(wanted: StructType, full: StructType) -> list[str]:
+def wanted_columns(required: StructType, full: StructType) -> list[str]:
     """The column names of a query's schema; it may omit columns and change their order, but not their types."""
     types = {field.name: field.dataType for field in full.fields}
-    for field in wanted.fields:
+    for field in required.fields:
         if field.name not in types:
             hint = " Set the option 'includeHeaders' to 'true' to have it." if field.name == HEADERS else ""
             raise SchemaError(f"There is no column '{field.name}'; there are {', '.join(types)}.{hint}")
@@ -63,4 +63,4 @@ def wanted_columns(wanted: StructType, full: StructType) -> list[str]:
                 f"The column '{field.name}' is of type {types[field.name].simpleString()}, not {field.dataType.simpleString()}. Leave the "
                 "schema out and cast the column."
             )
-    return [field.name for field in wanted.fields]
+    return [field.name for field in required.fields]

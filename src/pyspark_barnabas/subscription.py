@@ -64,8 +64,8 @@ class Subscription:
 
     def partitions(self, topics: Iterable[Topic]) -> list[TopicPartition]:
         """The partitions of existing topics, by topic and number."""
-        found = [partition for topic in topics for partition in topic.partitions()]
-        return sorted(partition for partition in found if self.includes(partition))
+        partitions = [partition for topic in topics for partition in topic.partitions()]
+        return sorted(partition for partition in partitions if self.includes(partition))
 
     def check(self, topics: Mapping[str, Topic], servers: str) -> None:
         """Raises an error if a named topic or partition does not exist."""
@@ -123,11 +123,11 @@ def _pattern(value: str) -> str:
 
 
 def _assigned(value: str) -> frozenset[TopicPartition]:
-    found: set[TopicPartition] = set()
+    partitions: set[TopicPartition] = set()
     for topic, numbers in json_object(ASSIGN, value, _ASSIGN_EXAMPLE).items():
         if not isinstance(numbers, list) or any(not isinstance(one, int) or isinstance(one, bool) or one < 0 for one in numbers):
             raise OptionError(ASSIGN, f"must be JSON such as {_ASSIGN_EXAMPLE}, but it is '{value}'.")
-        found.update(TopicPartition(topic, number) for number in numbers)
-    if not found:
+        partitions.update(TopicPartition(topic, number) for number in numbers)
+    if not partitions:
         raise OptionError(ASSIGN, f"names no partition; it is JSON such as {_ASSIGN_EXAMPLE}.")
-    return frozenset(found)
+    return frozenset(partitions)

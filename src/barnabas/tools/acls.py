@@ -155,13 +155,13 @@ def _add(admin: Admin, options: Options) -> None:
     if not _pattern_type(options).is_specific:
         kind = _pattern_type(options).name
         options.usage(f"A '--resource-pattern-type' value of '{kind}' is not valid when adding acls.")
-    wanted = rules(options)
-    if not all(wanted.values()):
+    entries_by_filter = rules(options)
+    if not all(entries_by_filter.values()):
         options.usage("You must specify one of: --allow-principal, --deny-principal when trying to add ACLs.")
-    for found, entries in wanted.items():
-        assert found.name is not None
-        pattern = ResourcePattern(found.resource_type, found.name, found.pattern_type)
-        there = set(admin.describe_acls(AclBindingFilter(found, AccessControlEntryFilter())))
+    for resource, entries in entries_by_filter.items():
+        assert resource.name is not None
+        pattern = ResourcePattern(resource.resource_type, resource.name, resource.pattern_type)
+        there = set(admin.describe_acls(AclBindingFilter(resource, AccessControlEntryFilter())))
         bindings = [AclBinding(pattern, entry) for entry in entries]
         for binding in bindings:
             if binding in there:
@@ -175,15 +175,15 @@ def _add(admin: Admin, options: Options) -> None:
 def _remove(admin: Admin, options: Options) -> None:
     from barnabas.client.admin.access.acl_values import AccessControlEntryFilter, AclBindingFilter
 
-    for found, entries in rules(options).items():
+    for resource, entries in rules(options).items():
         if not entries:
-            question = f"Are you sure you want to delete all ACLs for resource filter `{filter_text(found)}`? (y/n)"
+            question = f"Are you sure you want to delete all ACLs for resource filter `{filter_text(resource)}`? (y/n)"
         else:
-            question = f"Are you sure you want to remove ACLs: \n {_lines(entries)}\n from resource filter `{filter_text(found)}`? (y/n)"
+            question = f"Are you sure you want to remove ACLs: \n {_lines(entries)}\n from resource filter `{filter_text(resource)}`? (y/n)"
         if not options.has("force") and not _confirmed(question):
             continue
         which = [entry.to_filter() for entry in entries] or [AccessControlEntryFilter()]
-        for results in admin.delete_acls([AclBindingFilter(found, each) for each in which]).all().values():
+        for results in admin.delete_acls([AclBindingFilter(resource, entry_filter) for entry_filter in which]).all().values():
             for result in results:
                 if result.error is not None:
                     raise result.error
@@ -199,19 +199,19 @@ def _list(admin: Admin, options: Options) -> None:
 
     filters = resource_filters(options)
     principals = _principals(options, "principal")
-    found: list[AclBinding] = []
-    for each in [AclBindingFilter(one) for one in filters] or [AclBindingFilter.ANY]:
-        found.extend(admin.describe_acls(each))
-    found = list(dict.fromkeys(found))
+    bindings: list[AclBinding] = []
+    for acl_filter in [AclBindingFilter(one) for one in filters] or [AclBindingFilter.ANY]:
+        bindings.extend(admin.describe_acls(acl_filter))
+    bindings = list(dict.fromkeys(bindings))
     if options.has("json"):
-        shown = [binding for binding in found if not principals or binding.entry.principal in principals]
+        shown = [binding for binding in bindings if not principals or binding.entry.principal in principals]
         print_json([_as_json(binding) for binding in shown])
         return
     if not principals:
-        _print(found)
+        _print(bindings)
     for principal in principals:
         print(f"ACLs for principal `{principal}`")
-        _print([binding for binding in found if binding.entry.principal == principal])
+        _print([binding for binding in bindings if binding.entry.principal == principal])
 
 
 def _print(bindings: Sequence[AclBinding]) -> None:
@@ -252,31 +252,31 @@ def rules(options: Options) -> dict[ResourcePatternFilter, list[AccessControlEnt
             "You must provide at least one resource: --topic <topic> or --cluster or --group <group> "
             "or --delegation-token <Delegation Token ID>"
         )
-    found: dict[ResourcePatternFilter, list[AccessControlEntry]] = {}
+    acls: dict[ResourcePatternFilter, list[AccessControlEntry]] = {}
     if not options.has("producer") and not options.has("consumer"):
         operations = [_operation(text) for text in options.texts("operation") or ["All"]]
-        found = {each: _entries(options, operations) for each in filters}
+        acls = {resource: _entries(options, operations) for resource in filters}
     if options.has("producer"):
-        found |= _for(options, filters, "TOPIC", _PRODUCER_ON_TOPIC)
-        found |= _for(options, filters, "TRANSACTIONAL_ID", _PRODUCER_ON_TRANSACTIONAL_ID)
+        acls |= _for(options, filters, "TOPIC", _PRODUCER_ON_TOPIC)
+        acls |= _for(options, filters, "TRANSACTIONAL_ID", _PRODUCER_ON_TRANSACTIONAL_ID)
         if options.has("idempotent"):
-            found[_cluster()] = _entries(options, [_operation("IdempotentWrite")])
+            acls[_cluster()] = _entries(options, [_operation("IdempotentWrite")])
     if options.has("consumer"):
         needed = _for(options, filters, "TOPIC", _CONSUMER_ON_TOPIC) | _for(options, filters, "GROUP", _CONSUMER_ON_GROUP)
-        for each, entries in needed.items():
-            found[each] = list(dict.fromkeys([*entries, *found.get(each, ())]))
-    for each, entries in found.items():
-        valid = (*SUPPORTED[each.resource_type.name], "ALL")
+        for resource, entries in needed.items():
+            acls[resource] = list(dict.fromkeys([*entries, *acls.get(resource, ())]))
+    for resource, entries in acls.items():
+        valid = (*SUPPORTED[resource.resource_type.name], "ALL")
         if any(entry.operation.name not in valid for entry in entries):
-            options.usage(f"ResourceType {each.resource_type.name} only supports operations [{', '.join(valid)}]")
-    return found
+            options.usage(f"ResourceType {resource.resource_type.name} only supports operations [{', '.join(valid)}]")
+    return acls
 
 
 def _for(
     options: Options, filters: Sequence[ResourcePatternFilter], kind: str, operations: Sequence[str]
 ) -> dict[ResourcePatternFilter, list[AccessControlEntry]]:
     entries = _entries(options, [_operation(name) for name in operations])
-    return {each: entries for each in filters if each.resource_type.name == kind}
+    return {resource: entries for resource in filters if resource.resource_type.name == kind}
 
 
 def _entries(options: Options, operations: Sequence[AclOperation]) -> list[AccessControlEntry]:
@@ -300,8 +300,8 @@ def resource_filters(options: Options) -> list[ResourcePatternFilter]:
     filters = []
     for option, kind in _RESOURCES.items():
         if option == "cluster":
-            wanted = options.has("cluster") or options.has("idempotent")
-            filters += [_cluster()] if wanted and pattern_type is PatternType.LITERAL else []
+            adds_cluster = options.has("cluster") or options.has("idempotent")
+            filters += [_cluster()] if adds_cluster and pattern_type is PatternType.LITERAL else []
         else:
             filters += [ResourcePatternFilter(ResourceType[kind], name.strip(), pattern_type) for name in options.texts(option)]
     return list(dict.fromkeys(filters))

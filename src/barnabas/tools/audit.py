@@ -70,11 +70,11 @@ def run(spark: SparkSession, logs: Sequence[PartitionLog], given: Namespace) -> 
     """The audit on a Spark that is there; tells the result and gives the exit code."""
     from pyspark_barnabas.segments.audit import audit
 
-    found = audit(spark, logs)
+    result = audit(spark, logs)
     try:
-        return _tell(found, given)
+        return _tell(result, given)
     finally:
-        found.close()
+        result.close()
 
 
 def _session(master: str) -> SparkSession:
@@ -89,12 +89,12 @@ def _session(master: str) -> SparkSession:
     return session
 
 
-def _tell(found: Audit, given: Namespace) -> int:
-    checked = [row.asDict() for row in _by_replica(found).collect()]
-    faults = [row.asDict() for row in found.faults.orderBy("topic", "partition", "place", "file", "position").limit(given.limit).collect()]
-    count = len(faults) if len(faults) < given.limit else found.faults.count()
+def _tell(result: Audit, given: Namespace) -> int:
+    checked = [row.asDict() for row in _by_replica(result).collect()]
+    faults = [row.asDict() for row in result.faults.orderBy("topic", "partition", "place", "file", "position").limit(given.limit).collect()]
+    count = len(faults) if len(faults) < given.limit else result.faults.count()
     if given.output is not None:
-        for name, table in (("segments", found.segments), ("faults", found.faults)):
+        for name, table in (("segments", result.segments), ("faults", result.faults)):
             table.write.mode("overwrite").format(given.format).save(f"{given.output.rstrip('/')}/{name}")
     if given.json:
         print(json.dumps({"checked": checked, "faults": faults, "fault_count": count}, indent=2))
@@ -103,12 +103,12 @@ def _tell(found: Audit, given: Namespace) -> int:
     return FAULTY if count else FAULTLESS
 
 
-def _by_replica(found: Audit) -> Any:
+def _by_replica(result: Audit) -> Any:
     from pyspark.sql import functions as f
 
     sums = [f.sum(name).alias(name) for name in ("batches", "records", "bytes")]
     return (
-        found.segments.groupBy("topic", "partition", "place")
+        result.segments.groupBy("topic", "partition", "place")
         .agg(f.count("*").alias("segments"), f.min("offset").alias("offset"), f.max("last_offset").alias("last_offset"), *sums)
         .orderBy("topic", "partition", "place")
     )
@@ -127,7 +127,10 @@ def _print(checked: list[dict[str, Any]], faults: list[dict[str, Any]], count: i
 
 
 def _print_table(columns: Sequence[str], rows: list[dict[str, Any]]) -> None:
-    lines = [[column.upper() for column in columns], *(["-" if row[each] is None else str(row[each]) for each in columns] for row in rows)]
+    lines = [
+        [column.upper() for column in columns],
+        *(["-" if row[column] is None else str(row[column]) for column in columns] for row in rows),
+    ]
     widths = [max(len(line[number]) for line in lines) for number in range(len(columns) - 1)]
     for line in lines:
         print("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[-1]]))

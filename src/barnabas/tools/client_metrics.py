@@ -116,12 +116,12 @@ def _describe(admin: Admin, options: Options) -> None:
     if name is not None and name not in names and not options.has("json"):
         print(f"The client metric resource {name} doesn't exist and doesn't have dynamic config.")
         return
-    found = {each: _entries(admin, each) for each in names if name in (None, each)}
+    entries_by_name = {resource: _entries(admin, resource) for resource in names if name in (None, resource)}
     if options.has("json"):
-        print_json(found)
+        print_json(entries_by_name)
         return
-    for each, entries in found.items():
-        print(heading(f"Client metrics configs for {each} are:"))
+    for resource, entries in entries_by_name.items():
+        print(heading(f"Client metrics configs for {resource} are:"))
         for key, value in entries.items():
             print(f"  {key}={value}")
 
@@ -135,7 +135,7 @@ def _list(admin: Admin, options: Options) -> None:
 
 
 def _names(admin: Admin) -> list[str]:
-    return sorted(each.name for each in admin.list_client_metrics_resources(timeout_ms=_TIMEOUT_MS))
+    return sorted(resource.name for resource in admin.list_client_metrics_resources(timeout_ms=_TIMEOUT_MS))
 
 
 def _entries(admin: Admin, name: str) -> dict[str, Any]:

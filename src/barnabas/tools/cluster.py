@@ -30,17 +30,17 @@ def main(arguments: Sequence[str]) -> int:
 def build_parser() -> Parser:
     parser = Parser(prog="kafka-cluster", description="The Kafka cluster tool.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="{cluster-id,unregister,list-endpoints}")
-    told = commands.add_parser("cluster-id", help="show the id of the cluster")
+    cluster_id = commands.add_parser("cluster-id", help="show the id of the cluster")
     unregister = commands.add_parser("unregister", help="unregister a broker that is gone for good")
     endpoints = commands.add_parser("list-endpoints", help="list the endpoints of brokers or controllers")
-    for each in (told, unregister, endpoints):
-        connection = each.add_mutually_exclusive_group(required=True)
+    for command in (cluster_id, unregister, endpoints):
+        connection = command.add_mutually_exclusive_group(required=True)
         connection.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT", help="brokers to connect to, with commas between them")
         connection.add_argument(
             "--bootstrap-controller", "-C", metavar="HOST:PORT", help="controllers to connect to, with commas between them"
         )
-        each.add_argument("--config", metavar="FILE", help="(DEPRECATED) the same as --command-config")
-        each.add_argument("--command-config", "-c", metavar="FILE", help="a properties file for the admin client")
+        command.add_argument("--config", metavar="FILE", help="(DEPRECATED) the same as --command-config")
+        command.add_argument("--command-config", "-c", metavar="FILE", help="a properties file for the admin client")
     unregister.add_argument("--id", "-i", type=number("Integer"), required=True, help="the broker to unregister")
     endpoints.add_argument("--include-fenced-brokers", action="store_true", help="list brokers that are fenced, too")
     parser.add_json()
@@ -53,8 +53,8 @@ def _execute(arguments: Sequence[str]) -> None:
     if given.config is not None and given.command_config is not None:
         raise BadArgument("--config and --command-config cannot be specified together.")
     if given.config is not None:
-        told = "Option --config has been deprecated and will be removed in a future version. Use --command-config instead."
-        print(told, file=sys.stderr if given.json else None)
+        notice = "Option --config has been deprecated and will be removed in a future version. Use --command-config instead."
+        print(notice, file=sys.stderr if given.json else None)
     controllers = given.bootstrap_controller
     with open_admin(given.bootstrap_server, given.config or given.command_config, bootstrap_controllers=controllers) as admin, execution():
         _COMMANDS[given.command](admin, given)

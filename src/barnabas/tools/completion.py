@@ -122,8 +122,8 @@ complete -F _barnabas barnabas
 
 
 def zsh(of_tools: Mapping[str, Grammar]) -> str:
-    def listed(found: Sequence[tuple[str, str]]) -> str:
-        return " ".join("'" + f"{word}:{about}".replace("'", "’") + "'" for word, about in found)
+    def listed(choices: Sequence[tuple[str, str]]) -> str:
+        return " ".join("'" + f"{word}:{about}".replace("'", "’") + "'" for word, about in choices)
 
     words = "\n".join(f"    '{place}') words_here=({listed(menu(grammar))}) ;;" for place, grammar in places(of_tools))
     commands = "|".join(f"'{place}'" for place, _ in places(of_tools) if " " in place)
@@ -178,8 +178,8 @@ def _fish_lines(condition: str, grammar: Grammar) -> Iterator[str]:
             flag += f" -x -a '(barnabas completion names {NAMED[option.value]} (commandline -opc)[2..] 2>/dev/null)'"
         elif option is not None and option.value != "none":
             flag += " -r -F" if option.value == "file" else " -x"
-        told = about.replace("\\", "\\\\").replace("'", "\\'")
-        yield f"complete -c barnabas -n '{condition}' {flag} -d '{told}'"
+        description = about.replace("\\", "\\\\").replace("'", "\\'")
+        yield f"complete -c barnabas -n '{condition}' {flag} -d '{description}'"
 
 
 _SCRIPTS: Final = {"bash": bash, "zsh": zsh, "fish": fish}

@@ -135,8 +135,8 @@ def _check(options: Options, types: Sequence[str], names: Sequence[str]) -> None
     options.refuse_with("describe", ("alter", "add-config", "delete-config"))
     if len(set(types)) != len(types):
         repeated = list(types)
-        for each in dict.fromkeys(types):
-            repeated.remove(each)
+        for kind in dict.fromkeys(types):
+            repeated.remove(kind)
         raise BadArgument(f"Duplicate entity type(s) specified: {','.join(repeated)}")
     if not any(map(options.has, ("bootstrap-server", "bootstrap-controller", "zookeeper"))):
         raise BadArgument("Either --bootstrap-server or --bootstrap-controller must be specified.")
@@ -163,9 +163,9 @@ def _check_types(options: Options, types: Sequence[str]) -> None:
         allowed, ending = ",".join(ZOOKEEPER_TYPES), "the --zookeeper argument"
     else:
         allowed, ending = ", ".join(TYPES), "a --bootstrap-server or --bootstrap-controller argument"
-    for each in types:
-        if each not in re.split(", ?", allowed):
-            raise BadArgument(f"Invalid entity type {each}, the entity type must be one of {allowed} with {ending}")
+    for kind in types:
+        if kind not in re.split(", ?", allowed):
+            raise BadArgument(f"Invalid entity type {kind}, the entity type must be one of {allowed} with {ending}")
 
 
 def _check_names(options: Options, types: Sequence[str], names: Sequence[str]) -> None:
@@ -222,7 +222,7 @@ def _resolves(host: str) -> bool:
 def _alter(admin: Admin, options: Options, types: Sequence[str], names: Sequence[str]) -> None:
     kind, name = types[0], names[0]
     added = added_configs(options)
-    deleted = [each.strip() for each in options.texts("delete-config")]
+    deleted = [setting.strip() for setting in options.texts("delete-config")]
     if kind in (TOPICS, CLIENT_METRICS, BROKERS, GROUPS):
         _alter_resource(admin, kind, name, added, deleted)
     elif kind == LOGGERS:
@@ -239,7 +239,7 @@ def _alter(admin: Admin, options: Options, types: Sequence[str], names: Sequence
 
 def _alter_resource(admin: Admin, kind: str, name: str, added: dict[str, str], deleted: Sequence[str]) -> None:
     set_already = {entry.name for entry in _entries(admin, kind, name, synonyms=False, everything=False)}
-    wrong = [each for each in deleted if each not in set_already]
+    wrong = [setting for setting in deleted if setting not in set_already]
     if wrong:
         raise Refused(f"Invalid config(s): {','.join(wrong)}")
     try:
@@ -254,7 +254,7 @@ def _alter_resource(admin: Admin, kind: str, name: str, added: dict[str, str], d
 
 def _alter_loggers(admin: Admin, name: str, added: dict[str, str], deleted: Sequence[str]) -> None:
     loggers = {entry.name for entry in _entries(admin, LOGGERS, name, synonyms=True, everything=False)}
-    wrong = [each for each in (*deleted, *added) if each not in loggers]
+    wrong = [logger for logger in (*deleted, *added) if logger not in loggers]
     if wrong:
         raise Refused(f"Invalid broker logger(s): {','.join(wrong)}")
     _send(admin, LOGGERS, name, added, deleted)
@@ -264,8 +264,8 @@ def _send(admin: Admin, kind: str, name: str, added: dict[str, str], deleted: Se
     from barnabas.client.admin.cluster.config_entries import ConfigResource
     from barnabas.client.admin.cluster.configs import AlterConfigOp, OpType
 
-    operations = [AlterConfigOp(each, "", OpType.DELETE) for each in deleted]
-    operations += [AlterConfigOp(each, value, OpType.SET) for each, value in added.items()]
+    operations = [AlterConfigOp(setting, "", OpType.DELETE) for setting in deleted]
+    operations += [AlterConfigOp(setting, value, OpType.SET) for setting, value in added.items()]
     resource = ConfigResource(_resource_type(kind), name)
     admin.incremental_alter_configs({resource: operations}, timeout_ms=_CALL_TIMEOUT_MS).all()
 
@@ -287,21 +287,21 @@ def _describe_resources(admin: Admin, kind: str, name: str | None, options: Opti
     if name is not None and not everything and not _exists(admin, kind, name):
         print(f"The {kind[:-1]} '{name}' doesn't exist and doesn't have dynamic config.")
         return
-    found: list[dict[str, Any]] = []
+    documents: list[dict[str, Any]] = []
     for entity in [name] if name is not None else _all_entities(admin, kind):
         if options.has("json"):
             entries = _entries(admin, kind, entity, synonyms=True, everything=everything)
-            found.append({"type": kind, "name": entity or None, "configs": {entry.name: entry.value for entry in entries}})
+            documents.append({"type": kind, "name": entity or None, "configs": {entry.name: entry.value for entry in entries}})
             continue
         if entity:
             print(coloured(f"{'All' if everything else 'Dynamic'} configs for {kind[:-1]} {entity} are:", "bold"))
         else:
             print(coloured(f"Default configs for {kind} in the cluster are:", "bold"))
         for entry in _entries(admin, kind, entity, synonyms=True, everything=everything):
-            synonyms = ", ".join(f"{each.source.name}:{each.name}={_text(each.value)}" for each in entry.synonyms)
+            synonyms = ", ".join(f"{synonym.source.name}:{synonym.name}={_text(synonym.value)}" for synonym in entry.synonyms)
             print(f"  {entry.name}={_text(entry.value)} sensitive={str(entry.is_sensitive).lower()} synonyms={{{synonyms}}}")
     if options.has("json"):
-        print_json(found)
+        print_json(documents)
 
 
 def _text(value: str | None) -> str:
@@ -371,4 +371,4 @@ def _entries(admin: Admin, kind: str, name: str, *, synonyms: bool, everything: 
     }.get(kind)
     resource = ConfigResource(_resource_type(kind), name)
     entries = admin.describe_configs([resource], include_synonyms=synonyms)[resource].entries
-    return sorted((each for each in entries if everything or source is None or each.source is source), key=lambda each: each.name)
+    return sorted((entry for entry in entries if everything or source is None or entry.source is source), key=lambda entry: entry.name)

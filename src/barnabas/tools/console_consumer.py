@@ -259,10 +259,10 @@ _SEEKS: Final[dict[int, Callable[[Any, TopicPartition], object]]] = {
 
 def _seek_tail(consumer: Consumer[Any, Any], topic: str, partition: int | None, count: int) -> None:
     partitions = [TopicPartition(topic, info.partition) for info in consumer.partitions_for(topic) or ()]
-    wanted = [each for each in partitions if partition in (None, each.partition)]
-    if not wanted:
+    selected = [candidate for candidate in partitions if partition in (None, candidate.partition)]
+    if not selected:
         raise complain(f"There is no partition {partition} of {topic}" if partitions else f"There is no topic {topic}")
-    consumer.assign(wanted)
-    begins, ends = consumer.beginning_offsets(wanted), consumer.end_offsets(wanted)
-    for each in wanted:
-        consumer.seek(each, max(begins[each], ends[each] - count))
+    consumer.assign(selected)
+    begins, ends = consumer.beginning_offsets(selected), consumer.end_offsets(selected)
+    for assigned in selected:
+        consumer.seek(assigned, max(begins[assigned], ends[assigned] - count))

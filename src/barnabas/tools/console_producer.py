@@ -267,8 +267,8 @@ class LineReader:
         pairs = [] if headers is None or headers == self._null else self._headers(headers)
         return self._bytes(key), self._bytes(line[start:]), pairs
 
-    def _part(self, wanted: bool, line: str, start: int, separator: str, what: str) -> str | None:
-        if not wanted:
+    def _part(self, is_set: bool, line: str, start: int, separator: str, what: str) -> str | None:
+        if not is_set:
             return None
         end = line.find(self._separators[separator], start)
         if end >= 0:

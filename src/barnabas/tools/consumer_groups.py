@@ -125,7 +125,7 @@ def _run(admin: Admin, options: Options, timeout_ms: int) -> None:
         groups = group_ids(admin, options, timeout_ms)
         plan = group_offsets.Resets(admin, options, timeout_ms).of_groups(groups)
         if options.has("json"):
-            print_json({group: {str(each): offset for each, offset in offsets.items()} for group, offsets in plan.items()})
+            print_json({group: {str(partition): offset for partition, offset in offsets.items()} for group, offsets in plan.items()})
         elif options.has("export"):
             print(group_offsets.as_csv(plan, with_group=len(options.texts("group")) != 1))
         else:
@@ -204,9 +204,9 @@ def _list(admin: Admin, options: Options, timeout_ms: int) -> None:
         groups = admin.list_consumer_groups(group_states=states, types=types, timeout_ms=timeout_ms).all()
     groups = sorted(groups, key=lambda group: group.group_id)
     if options.has("json"):
-        print_json([{"group": each.group_id, "type": _name(each.type), "state": _name(each.group_state)} for each in groups])
+        print_json([{"group": group.group_id, "type": _name(group.type), "state": _name(group.group_state)} for group in groups])
     elif with_type or with_state:
-        group_text.print_groups([(each.group_id, _name(each.type), _name(each.group_state)) for each in groups], with_type, with_state)
+        group_text.print_groups([(group.group_id, _name(group.type), _name(group.group_state)) for group in groups], with_type, with_state)
     else:
         for group in groups:
             print(group.group_id)
@@ -258,7 +258,7 @@ def _describe(admin: Admin, options: Options, timeout_ms: int) -> None:
         for group, row in states.items():
             group_text.print_state(group, row, verbose)
     else:
-        collected = {group: group_offsets.offset_rows(admin, group, each, timeout_ms) for group, each in descriptions.items()}
+        collected = {group: group_offsets.offset_rows(admin, group, description, timeout_ms) for group, description in descriptions.items()}
         if options.has("json"):
             print_json(collected)
             return

@@ -136,7 +136,7 @@ def _print(tokens: Sequence[DelegationToken]) -> None:
     print(f"\n{heading(_row(_COLUMNS))}")
     for token in tokens:
         info = token.token_info
-        dates = (_date(each) for each in (info.issue_timestamp, info.expiry_timestamp, info.max_timestamp))
+        dates = (_date(timestamp_ms) for timestamp_ms in (info.issue_timestamp, info.expiry_timestamp, info.max_timestamp))
         cells = (info.token_id, token.hmac_as_base64_string, str(info.owner), str(info.token_requester), _listed(info.renewers), *dates)
         print(f"\n{_row(cells)}")
 
@@ -152,7 +152,7 @@ def _as_json(token: DelegationToken) -> dict[str, Any]:
         "hmac": token.hmac_as_base64_string,
         "owner": str(info.owner),
         "requester": str(info.token_requester),
-        "renewers": [str(each) for each in info.renewers],
+        "renewers": [str(renewer) for renewer in info.renewers],
         "issueTimestamp": info.issue_timestamp,
         "expiryTimestamp": info.expiry_timestamp,
         "maxTimestamp": info.max_timestamp,

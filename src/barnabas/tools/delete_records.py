@@ -48,8 +48,8 @@ def _execute(arguments: Sequence[str]) -> None:
             print("Executing records delete operation")
         outcomes = admin.delete_records({partition: RecordsToDelete(offset) for partition, offset in offsets.items()})
     if options.has("json"):
-        marks = {str(each): deleted.low_watermark for each, deleted in outcomes.successes.items()}
-        print_json({"lowWatermarks": marks, "errors": {str(each): str(error) for each, error in outcomes.errors.items()}})
+        marks = {str(partition): deleted.low_watermark for partition, deleted in outcomes.successes.items()}
+        print_json({"lowWatermarks": marks, "errors": {str(partition): str(error) for partition, error in outcomes.errors.items()}})
         return
     print("Records delete operation completed:")
     for partition in outcomes:
@@ -72,11 +72,11 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
         raise AdminOperation("Missing partitions field")
     offsets: dict[TopicPartition, int] = {}
     repeated: dict[TopicPartition, None] = {}
-    for each in map(as_object, as_list(fields["partitions"])):
-        partition = TopicPartition(string(each, "topic"), integer(each, "partition"))
+    for entry in map(as_object, as_list(fields["partitions"])):
+        partition = TopicPartition(string(entry, "topic"), integer(entry, "partition"))
         if partition in offsets:
             repeated[partition] = None
-        offsets[partition] = integer(each, "offset", "Long")
+        offsets[partition] = integer(entry, "offset", "Long")
     if repeated:
         raise AdminCommandFailed(f"Offset json file contains duplicate topic partitions: {','.join(map(str, repeated))}")
     return offsets

@@ -264,10 +264,10 @@ class Dump:
                 self._index_entry(path, log, base_offset + relative_offset, position)
 
     def _index_entry(self, path: str, log: AnyFile, offset: int, position: int) -> None:
-        found = next(_walk(log, position, min(log.size, position + self._settings.max_message_size)), None)
-        if found is None:
+        batch = next(_walk(log, position, min(log.size, position + self._settings.max_message_size)), None)
+        if batch is None:
             raise CorruptIndex(f"{path}: offset {offset} is said to stand at position {position}, where {log.path} has no whole batch")
-        log_offset = _header(found[1], log.path, position).last_offset
+        log_offset = _header(batch[1], log.path, position).last_offset
         if log_offset != offset:
             _note(self.faults.index_mismatches, path, offset, log_offset)
         if not self._settings.verify_only:

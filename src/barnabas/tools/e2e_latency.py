@@ -146,16 +146,16 @@ def _fault(records: Sequence[Any], key: bytes, value: bytes, headers: Sequence[t
     """What is wrong with what came back, or None."""
     if not records:
         return f"poll() timed out before finding a result (timeout:[{_POLL_TIMEOUT_MS}ms])"
-    found = records[0]
-    if found.value != value:
-        return f"The message value read [{_text(found.value)}] did not match the message value sent [{_text(value)}]"
-    if found.key is None:
+    record = records[0]
+    if record.value != value:
+        return f"The message value read [{_text(record.value)}] did not match the message value sent [{_text(value)}]"
+    if record.key is None:
         return "Expected message key but received null"
-    if found.key != key:
-        return f"The message key read [{_text(found.key)}] did not match the message key sent [{_text(key)}]"
-    if headers and not found.headers:
+    if record.key != key:
+        return f"The message key read [{_text(record.key)}] did not match the message key sent [{_text(key)}]"
+    if headers and not record.headers:
         return "Expected message headers but received none"
-    if headers and list(found.headers) != list(headers):
+    if headers and list(record.headers) != list(headers):
         return "Header count mismatch between sent and received messages"
     return None if len(records) == 1 else f"Only one result was expected during this test. We found [{len(records)}]"
 

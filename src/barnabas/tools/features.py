@@ -35,13 +35,13 @@ def build_parser() -> Parser:
     describe = commands.add_parser("describe", help="show the feature levels")
     describe.add_argument("--node-id", type=number("Integer"), help="the node to ask; any without it")
     for name in ("upgrade", "downgrade"):
-        each = commands.add_parser(name, help=f"{name} feature levels")
-        each.add_argument("--metadata", help="DEPRECATED: the metadata version, for example 3.3-IV3")
-        each.add_argument("--release-version", help="the release to which all features go, for example 4.2-IV1")
-        each.add_argument("--feature", action="append", help="a feature and its level, for example metadata.version=5")
+        command = commands.add_parser(name, help=f"{name} feature levels")
+        command.add_argument("--metadata", help="DEPRECATED: the metadata version, for example 3.3-IV3")
+        command.add_argument("--release-version", help="the release to which all features go, for example 4.2-IV1")
+        command.add_argument("--feature", action="append", help="a feature and its level, for example metadata.version=5")
         if name == "downgrade":
-            each.add_argument("--unsafe", action="store_true", help="even if metadata may be lost for good")
-        each.add_argument("--dry-run", action="store_true", help="only check whether it can be done")
+            command.add_argument("--unsafe", action="store_true", help="even if metadata may be lost for good")
+        command.add_argument("--dry-run", action="store_true", help="only check whether it can be done")
     disable = commands.add_parser("disable", help="disable features: the same as a downgrade to 0")
     disable.add_argument("--feature", action="append", help="a feature")
     disable.add_argument("--unsafe", action="store_true", help="even if metadata may be lost for good")
@@ -65,13 +65,13 @@ def _describe(admin: Admin, given: Any) -> None:
     if given.node_id is not None and given.node_id < 0:
         raise BadArgument(f"Invalid node id {given.node_id}: must be non-negative.")
     with execution():
-        found = admin.describe_features(node_id=given.node_id)
+        metadata = admin.describe_features(node_id=given.node_id)
     if given.json:
-        print_json(_as_json(found))
+        print_json(_as_json(metadata))
         return
-    epoch = "-" if found.finalized_features_epoch is None else str(found.finalized_features_epoch)
-    for name, supported in sorted(found.supported_features.items()):
-        finalized = found.finalized_features.get(name)
+    epoch = "-" if metadata.finalized_features_epoch is None else str(metadata.finalized_features_epoch)
+    for name, supported in sorted(metadata.supported_features.items()):
+        finalized = metadata.finalized_features.get(name)
         level = 0 if finalized is None else finalized.max_version_level
         print(
             f"Feature: {coloured(name, 'bold')}\tSupportedMinVersion: {level_text(name, supported.min_version)}"
@@ -80,17 +80,17 @@ def _describe(admin: Admin, given: Any) -> None:
         )
 
 
-def _as_json(found: FeatureMetadata) -> dict[str, Any]:
+def _as_json(metadata: FeatureMetadata) -> dict[str, Any]:
     features = [
         {
             "feature": name,
             "supportedMin": supported.min_version,
             "supportedMax": supported.max_version,
-            "finalized": found.finalized_features[name].max_version_level if name in found.finalized_features else 0,
+            "finalized": metadata.finalized_features[name].max_version_level if name in metadata.finalized_features else 0,
         }
-        for name, supported in sorted(found.supported_features.items())
+        for name, supported in sorted(metadata.supported_features.items())
     ]
-    return {"epoch": found.finalized_features_epoch, "features": features}
+    return {"epoch": metadata.finalized_features_epoch, "features": features}
 
 
 def level_text(feature: str, level: int) -> str:
@@ -199,10 +199,10 @@ def _dependencies(admin: Admin, given: Any) -> None:
     for text in given.feature:
         name, level = parse_level(text)
         if name == versions.METADATA_VERSION:
-            told = versions.metadata_name(level)
-            if told is None:
+            version = versions.metadata_name(level)
+            if version is None:
                 raise Terse(f"Unknown metadata.version {level}")
-            print(f"{name}={level} ({told}) has no dependencies.")
+            print(f"{name}={level} ({version}) has no dependencies.")
             continue
         if name not in versions.FEATURES:
             raise Terse(f"Unknown feature: {name}")

@@ -95,7 +95,9 @@ def _execute(arguments: Sequence[str]) -> None:
     with open_admin(options.text(address), options.optional("command-config"), client_id="GetOffsetShell") as admin:
         offsets = _offsets(admin, rules, timestamp, not options.has("exclude-internal-topics"))
     if options.has("json"):
-        print_json([{"topic": each.topic, "partition": each.partition, "offset": offset} for each, offset in offsets.items()])
+        print_json(
+            [{"topic": partition.topic, "partition": partition.partition, "offset": offset} for partition, offset in offsets.items()]
+        )
         return
     for partition, offset in offsets.items():
         print(f"{partition.topic}:{partition.partition}:{offset}")
@@ -106,14 +108,14 @@ def _offsets(admin: Admin, rules: Sequence[PartitionRule], timestamp: int, inter
         names = [name for name in admin.list_topics(list_internal=internal) if any(rule.allows_topic(name) for rule in rules)]
         descriptions = admin.describe_topics(names).all() if names else {}
     partitions = [TopicPartition(name, info.partition) for name, topic in descriptions.items() for info in topic.partitions]
-    partitions = [each for each in partitions if any(rule.allows(each) for rule in rules)]
+    partitions = [partition for partition in partitions if any(rule.allows(partition) for rule in rules)]
     if not partitions:
         raise Terse("Could not match any topic-partitions with the specified filters")
-    outcomes = admin.list_offsets({each: offset_spec(timestamp) for each in partitions})
-    for each, error in outcomes.errors.items():
-        print(f"Skip getting offsets for topic-partition {each} due to error: {described(error)}", file=sys.stderr)
-    found = {each: info.offset for each, info in outcomes.successes.items() if info.offset != _UNKNOWN_OFFSET}
-    return dict(sorted(found.items(), key=lambda item: str(item[0])))
+    outcomes = admin.list_offsets({partition: offset_spec(timestamp) for partition in partitions})
+    for partition, error in outcomes.errors.items():
+        print(f"Skip getting offsets for topic-partition {partition} due to error: {described(error)}", file=sys.stderr)
+    offsets = {partition: info.offset for partition, info in outcomes.successes.items() if info.offset != _UNKNOWN_OFFSET}
+    return dict(sorted(offsets.items(), key=lambda item: str(item[0])))
 
 
 def parse_time(text: str) -> int:
@@ -133,8 +135,8 @@ def offset_spec(timestamp: int) -> Any:
 def parse_rules(options: Options) -> list[PartitionRule]:
     if options.has("topic-partitions"):
         return [_rule(text) for text in options.text("topic-partitions").split(",")]
-    wanted = _partition_set(options.optional("partitions") or "")
-    return [PartitionRule(IncludeList(options.optional("topic") or ".*"), lambda number: not wanted or number in wanted)]
+    numbers = _partition_set(options.optional("partitions") or "")
+    return [PartitionRule(IncludeList(options.optional("topic") or ".*"), lambda number: not numbers or number in numbers)]
 
 
 def _rule(text: str) -> PartitionRule:

@@ -46,7 +46,7 @@ def _execute(arguments: Sequence[str]) -> int:
     try:
         with open_admin(options.text("bootstrap-server"), options.optional("command-config")) as admin:
             with sending_to_all("ListGroups"):
-                groups = sorted(admin.list_groups(), key=lambda each: each.group_id)
+                groups = sorted(admin.list_groups(), key=lambda group: group.group_id)
             _print([group for group in groups if _wanted(group, options)], options)
     except BrokenPipeError:
         raise

@@ -124,10 +124,12 @@ class Outcome:
 
     @classmethod
     def of(cls, results: Mapping[TopicPartition, KafkaError | None]) -> Outcome:
-        by_name = {str(each): results[each] for each in sorted(results)}
-        failed = {each: error for each, error in by_name.items() if error is not None and error.code != ErrorCode.ELECTION_NOT_NEEDED}
-        elected = [each for each, error in by_name.items() if error is None]
-        return cls(elected, [each for each in by_name if each not in failed and each not in elected], failed)
+        by_name = {str(partition): results[partition] for partition in sorted(results)}
+        failed = {
+            partition: error for partition, error in by_name.items() if error is not None and error.code != ErrorCode.ELECTION_NOT_NEEDED
+        }
+        elected = [partition for partition, error in by_name.items() if error is None]
+        return cls(elected, [partition for partition in by_name if partition not in failed and partition not in elected], failed)
 
     def show(self, election: str, already: str, replicas: str) -> None:
         """In the words of a tool; raises where an election failed."""
@@ -141,7 +143,7 @@ class Outcome:
             raise AdminCommandFailed(f"{len(self.failed)} {replicas} could not be elected")
 
     def show_json(self) -> int:
-        failed = {each: described(error) for each, error in self.failed.items()}
+        failed = {partition: described(error) for partition, error in self.failed.items()}
         print_json({"elected": self.elected, "alreadyElected": self.needless, "failed": failed})
         return 1 if failed else 0
 
@@ -174,9 +176,9 @@ def parse_partitions(
     if "partitions" not in fields:
         raise AdminOperation(f"{data} {missing}")
     partitions = [
-        TopicPartition(string(each, "topic"), integer(each, "partition")) for each in map(as_object, as_list(fields["partitions"]))
+        TopicPartition(string(entry, "topic"), integer(entry, "partition")) for entry in map(as_object, as_list(fields["partitions"]))
     ]
-    repeated = dict.fromkeys(each for each in partitions if partitions.count(each) > 1)
+    repeated = dict.fromkeys(partition for partition in partitions if partitions.count(partition) > 1)
     if repeated:
         raise AdminOperation(f"{data} contains duplicate partitions: [{', '.join(map(str, repeated))}]")
     return partitions

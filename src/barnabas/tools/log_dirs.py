@@ -37,13 +37,13 @@ def _execute(arguments: Sequence[str]) -> None:
         topics = {name for name in options.text("topic-list").split(",") if name}
         with execution():
             known = sorted(node.id for node in admin.describe_cluster().nodes)
-        wanted = sorted(_broker(text) for text in set(options.text("broker-list").split(",")) if text)
-        missing = [broker for broker in wanted if broker not in known]
+        requested = sorted(_broker(text) for text in set(options.text("broker-list").split(",")) if text)
+        missing = [broker for broker in requested if broker not in known]
         if missing:
             raise Terse(
                 f"ERROR: The given brokers do not exist from --broker-list: {_listed(missing)}. Current existent brokers: {_listed(known)}"
             )
-        brokers = wanted or known
+        brokers = requested or known
         print("Querying brokers for log directories information")
         outcomes = admin.describe_log_dirs(brokers)
         for error in outcomes.errors.values():
@@ -57,11 +57,11 @@ def _broker_json(broker: int, dirs: Mapping[str, Any], topics: set[str]) -> dict
 
 
 def _dir_json(path: str, description: Any, topics: set[str]) -> dict[str, Any]:
-    replicas = {each: info for each, info in description.replica_infos.items() if not topics or each.topic in topics}
+    replicas = {partition: info for partition, info in description.replica_infos.items() if not topics or partition.topic in topics}
     return {
         "partitions": [
-            {"partition": str(each), "size": info.size, "offsetLag": info.offset_lag, "isFuture": info.is_future}
-            for each, info in sorted(replicas.items())
+            {"partition": str(partition), "size": info.size, "offsetLag": info.offset_lag, "isFuture": info.is_future}
+            for partition, info in sorted(replicas.items())
         ],
         "error": None if description.error is None else java_name(description.error),
         "logDir": path,

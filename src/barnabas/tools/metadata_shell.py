@@ -105,8 +105,8 @@ def _complete(state: ShellState) -> None:
         return  # a Python without it: the shell works, only without completion and editing
 
     def complete(prefix: str, number: int) -> str | None:
-        found = candidates(state, readline.get_line_buffer(), prefix)
-        return found[number] if number < len(found) else None
+        matches = candidates(state, readline.get_line_buffer(), prefix)
+        return matches[number] if number < len(matches) else None
 
     readline.set_completer_delims(" \t\n")
     readline.set_completer(complete)

@@ -25,7 +25,7 @@ _USES: Final = {
 
 def main(arguments: Sequence[str]) -> int:
     given = build_parser().parse_args(arguments)
-    commands = {"new": _new, "run": lambda each: or_missing(lambda: _run(each)), "package": _package}
+    commands = {"new": _new, "run": lambda options: or_missing(lambda: _run(options)), "package": _package}
     try:
         return commands[given.command](given)
     except (ProjectRefused, PackageRefused) as refused:

@@ -76,13 +76,13 @@ def _execute(arguments: Sequence[str]) -> int:
     return 0
 
 
-async def _ask_controller(cluster: ZooKeeperCluster, wanted: Sequence[TopicPartition] | None) -> None:
+async def _ask_controller(cluster: ZooKeeperCluster, partitions: Sequence[TopicPartition] | None) -> None:
     from barnabas.metadata import paths
     from barnabas.metadata.errors import NodeExists
     from barnabas.metadata.znodes.admin import decode_preferred_replica_election, encode_preferred_replica_election
 
-    existing = await cluster.replicas(await cluster.topics() if wanted is None else {each.topic for each in wanted})
-    valid = sorted(existing) if wanted is None else [each for each in wanted if each in existing]
+    existing = await cluster.replicas(await cluster.topics() if partitions is None else {partition.topic for partition in partitions})
+    valid = sorted(existing) if partitions is None else [partition for partition in partitions if partition in existing]
     try:
         await cluster.tree.create_recursive(paths.PREFERRED_REPLICA_ELECTION, encode_preferred_replica_election(valid))
     except NodeExists:
@@ -93,9 +93,9 @@ async def _ask_controller(cluster: ZooKeeperCluster, wanted: Sequence[TopicParti
         ) from None
     print(f"Created preferred replica election path with {_joined(valid)}")
     print(f"Successfully started preferred replica election for partitions {scala_set(valid)}")
-    for each in wanted or ():
-        if each not in existing:
-            print(f"Skipping preferred replica leader election for partition {each} since it doesn't exist.")
+    for partition in partitions or ():
+        if partition not in existing:
+            print(f"Skipping preferred replica leader election for partition {partition} since it doesn't exist.")
 
 
 def _joined(partitions: Sequence[TopicPartition]) -> str:

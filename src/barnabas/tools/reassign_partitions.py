@@ -213,8 +213,8 @@ def _ids(replicas: Mapping[TopicPartition, Sequence[Node]]) -> dict[TopicPartiti
 def _log_dirs(admin: Admin, replicas: Mapping[TopicPartition, Sequence[Node]]) -> dict[Replica, str]:
     """The log directories of the replicas on brokers that can be reached."""
     known = [Replica(*partition, node.id) for partition, nodes in replicas.items() for node in nodes if not node.is_empty]
-    found = _described_dirs(admin, known)
-    return {replica: info.current_replica_log_dir for replica, info in found.items() if info.current_replica_log_dir is not None}
+    infos = _described_dirs(admin, known)
+    return {replica: info.current_replica_log_dir for replica, info in infos.items() if info.current_replica_log_dir is not None}
 
 
 def _described_dirs(admin: Admin, replicas: Iterable[Replica]) -> dict[Replica, Any]:
@@ -230,52 +230,52 @@ def _described_dirs(admin: Admin, replicas: Iterable[Replica]) -> dict[Replica, 
 def _start(admin: Admin, options: Options) -> None:
     plan = plans.parse_plan(read_text(options.text("reassignment-json-file")))
     throttle, dir_throttle, timeout_ms = map(options.integer, ("throttle", "replica-alter-log-dirs-throttle", "timeout"))
-    wanted = plans.check_plan(plan)
+    targets = plans.check_plan(plan)
     with execution():
         under_way = admin.list_partition_reassignments()
         if under_way and not options.has("additional"):
             raise Terse(plans.EXISTING)
         alive = {node.id for node in admin.describe_cluster().nodes}
-        for broker in sorted({broker for replicas in wanted.values() for broker in replicas}):
+        for broker in sorted({broker for replicas in targets.values() for broker in replicas}):
             if broker not in alive:
                 raise AdminCommandFailed(f"Unknown broker id {broker}")
-        current = _current(admin, wanted)
+        current = _current(admin, targets)
         text = plans.plan_json(_ids(current), _log_dirs(admin, current))
         print(f"Current partition replica assignment\n\n{text}\n\nSave this to use as the --reassignment-json-file option during rollback")
-        dir_brokers = sorted({each.broker_id for each in plan.log_dirs})
-        _throttle(admin, plans.moves(under_way, wanted, _ids(current)), dir_brokers, throttle, dir_throttle)
+        dir_brokers = sorted({replica.broker_id for replica in plan.log_dirs})
+        _throttle(admin, plans.moves(under_way, targets, _ids(current)), dir_brokers, throttle, dir_throttle)
         allowed = not options.has("disallow-replication-factor-change")
-        outcomes = admin.alter_partition_reassignments(wanted, allow_replication_factor_change=allowed)
+        outcomes = admin.alter_partition_reassignments(targets, allow_replication_factor_change=allowed)
     _refuse_errors("Error reassigning partition(s):", outcomes.errors)
-    print(f"Successfully started partition reassignment{plans.plural(wanted)} for {_joined(wanted)}")
+    print(f"Successfully started partition reassignment{plans.plural(targets)} for {_joined(targets)}")
     if plan.log_dirs:
         _move_dirs(admin, plan.log_dirs, timeout_ms)
 
 
-def _current(admin: Admin, wanted: Mapping[TopicPartition, Sequence[int]]) -> dict[TopicPartition, Sequence[Node]]:
-    found = {
+def _current(admin: Admin, targets: Mapping[TopicPartition, Sequence[int]]) -> dict[TopicPartition, Sequence[Node]]:
+    current = {
         TopicPartition(name, info.partition): info.replicas
-        for name, topic in _described(admin, {partition.topic for partition in wanted}).items()
+        for name, topic in _described(admin, {partition.topic for partition in targets}).items()
         for info in topic.partitions
-        if TopicPartition(name, info.partition) in wanted
+        if TopicPartition(name, info.partition) in targets
     }
-    missing = sorted(set(wanted) - set(found))
+    missing = sorted(set(targets) - set(current))
     if missing:
         raise UnknownTopicOrPartition(f"Unable to find partition: {', '.join(map(str, missing))}")
-    return found
+    return current
 
 
-def _throttle(admin: Admin, found: plans.Moves, dir_brokers: Sequence[int], throttle: int, dir_throttle: int) -> None:
+def _throttle(admin: Admin, moves: plans.Moves, dir_brokers: Sequence[int], throttle: int, dir_throttle: int) -> None:
     if throttle < 0 and dir_throttle < 0:
         return
     print(plans.VERIFY_PERIODICALLY)
     if throttle >= 0:
-        leaders, followers = plans.leader_throttles(found), plans.follower_throttles(found)
+        leaders, followers = plans.leader_throttles(moves), plans.follower_throttles(moves)
         _alter(
             admin, "TOPIC", {topic: dict(zip(plans.TOPIC_THROTTLES, (leaders[topic], followers[topic]), strict=True)) for topic in leaders}
         )
         rates = dict.fromkeys(plans.BROKER_THROTTLES[:2], str(throttle))
-        _alter(admin, "BROKER", {str(broker): rates for broker in plans.moving_brokers(found)})
+        _alter(admin, "BROKER", {str(broker): rates for broker in plans.moving_brokers(moves)})
         print(f"The inter-broker throttle limit was set to {throttle} B/s")
     if dir_throttle >= 0:
         _alter(admin, "BROKER", {str(broker): {plans.BROKER_THROTTLES[2]: str(dir_throttle)} for broker in dir_brokers})
@@ -296,11 +296,11 @@ def _alter(admin: Admin, kind: str, settings: Mapping[str, Mapping[str, str | No
     admin.incremental_alter_configs(changes).all()
 
 
-def _move_dirs(admin: Admin, wanted: Mapping[Replica, str], timeout_ms: int) -> None:
+def _move_dirs(admin: Admin, targets: Mapping[Replica, str], timeout_ms: int) -> None:
     """Retries until all moves have started: a replica can be moved only after it was created."""
     from barnabas.client.admin.cluster.log_dirs import TopicPartitionReplica
 
-    pending = dict(wanted)
+    pending = dict(targets)
     deadline = time.monotonic() + timeout_ms / 1000
     progress = Progress("Starting moves", len(pending))
     while True:
@@ -309,19 +309,19 @@ def _move_dirs(admin: Admin, wanted: Mapping[Replica, str], timeout_ms: int) -> 
             if error.code != ErrorCode.REPLICA_NOT_AVAILABLE:
                 progress.end()
                 raise AdminCommandFailed(f"Failed to alter dir for {Replica(*replica)}") from error
-        begun = sorted((Replica(*replica) for replica in outcomes.successes), key=lambda each: each.order)
-        for each in begun:
+        begun = sorted((Replica(*replica) for replica in outcomes.successes), key=lambda moved: moved.order)
+        for moved in begun:
             print(
-                f"Successfully started moving log directory to {pending.pop(each)} for replica {each.topic}-{each.partition} "
-                f"with broker {each.broker_id} "
+                f"Successfully started moving log directory to {pending.pop(moved)} for replica {moved.topic}-{moved.partition} "
+                f"with broker {moved.broker_id} "
             )
-        progress.at(len(wanted) - len(pending))
+        progress.at(len(targets) - len(pending))
         if not pending:
             progress.end()
             return
         if time.monotonic() >= deadline:
             progress.end()
-            late = ",".join(map(str, sorted(pending, key=lambda each: each.order)))
+            late = ",".join(map(str, sorted(pending, key=lambda moved: moved.order)))
             raise Terse(f"Timed out before log directory move{plans.plural(pending)} could be started for: {late}")
         time.sleep(_RETRY_S)
 
@@ -336,7 +336,10 @@ def _verify(admin: Admin, options: Options) -> None:
         print("\n".join(["Status of partition reassignment:", *_partition_states(admin, plan, under_way)]))
         infos = _described_dirs(admin, plan.log_dirs) if plan.log_dirs else {}
         print(
-            "\n".join(move_state(each, plan.log_dirs[each], infos.get(each)) for each in sorted(plan.log_dirs, key=lambda one: one.order))
+            "\n".join(
+                move_state(replica, plan.log_dirs[replica], infos.get(replica))
+                for replica in sorted(plan.log_dirs, key=lambda one: one.order)
+            )
         )
         dirs_moving = any(info.future_replica_log_dir is not None for info in infos.values())
         if not under_way and not dirs_moving and not options.has("preserve-throttles"):
@@ -405,8 +408,10 @@ def _cancel(admin: Admin, options: Options) -> None:
     plan = plans.parse_plan(read_text(options.text("reassignment-json-file")))
     timeout_ms = options.integer("timeout")
     with execution():
-        found = admin.list_partition_reassignments({partition for partition, _ in plan.partitions})
-        active = [partition for partition, each in found.items() if each.adding_replicas or each.removing_replicas]
+        reassignments = admin.list_partition_reassignments({partition for partition, _ in plan.partitions})
+        active = [
+            partition for partition, reassignment in reassignments.items() if reassignment.adding_replicas or reassignment.removing_replicas
+        ]
         outcomes = admin.alter_partition_reassignments(dict.fromkeys(active)) if active else None
     if outcomes is None:
         print("None of the specified partition reassignments are active.")
@@ -415,9 +420,9 @@ def _cancel(admin: Admin, options: Options) -> None:
         print(f"Successfully cancelled partition reassignment{plans.plural(active)} for: {_joined(active)}")
     with execution():
         infos = _described_dirs(admin, plan.log_dirs) if plan.log_dirs else {}
-        moving = {each: info.current_replica_log_dir for each, info in infos.items() if info.future_replica_log_dir is not None}
+        moving = {replica: info.current_replica_log_dir for replica, info in infos.items() if info.future_replica_log_dir is not None}
         if moving:
-            _move_dirs(admin, {each: path for each, path in moving.items() if path is not None}, timeout_ms)
+            _move_dirs(admin, {replica: path for replica, path in moving.items() if path is not None}, timeout_ms)
         else:
             print("None of the specified partition moves are active.", end="")
         if not options.has("preserve-throttles"):
@@ -426,29 +431,29 @@ def _cancel(admin: Admin, options: Options) -> None:
 
 def _list(admin: Admin, options: Options) -> None:
     with execution():
-        found = admin.list_partition_reassignments()
+        reassignments = admin.list_partition_reassignments()
     if options.has("json"):
         print_json(
             [
                 {
                     "topic": partition.topic,
                     "partition": partition.partition,
-                    "replicas": list(each.replicas),
-                    "adding": list(each.adding_replicas),
-                    "removing": list(each.removing_replicas),
+                    "replicas": list(reassignment.replicas),
+                    "adding": list(reassignment.adding_replicas),
+                    "removing": list(reassignment.removing_replicas),
                 }
-                for partition, each in sorted(found.items())
+                for partition, reassignment in sorted(reassignments.items())
             ]
         )
         return
-    lines = [_reassignment_text(partition, each) for partition, each in sorted(found.items())]
+    lines = [_reassignment_text(partition, reassignment) for partition, reassignment in sorted(reassignments.items())]
     print("\n".join(["Current partition reassignments:", *lines]) if lines else "No partition reassignments found.")
 
 
-def _reassignment_text(partition: TopicPartition, each: Any) -> str:
-    adding = f" adding: {','.join(map(str, each.adding_replicas))}." if each.adding_replicas else ""
-    removing = f" removing: {','.join(map(str, each.removing_replicas))}." if each.removing_replicas else ""
-    return f"{partition}: replicas: {','.join(map(str, each.replicas))}.{adding}{removing}"
+def _reassignment_text(partition: TopicPartition, reassignment: Any) -> str:
+    adding = f" adding: {','.join(map(str, reassignment.adding_replicas))}." if reassignment.adding_replicas else ""
+    removing = f" removing: {','.join(map(str, reassignment.removing_replicas))}." if reassignment.removing_replicas else ""
+    return f"{partition}: replicas: {','.join(map(str, reassignment.replicas))}.{adding}{removing}"
 
 
 def _refuse_errors(sentence: str, errors: Mapping[TopicPartition, KafkaError]) -> None:

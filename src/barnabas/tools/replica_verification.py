@@ -88,7 +88,7 @@ async def _verify(brokers: str, topics: IncludeList, options: Options) -> int:
         print(f"{timestamp(_now_ms())}: verification process is started", flush=True)
         start = sum(buffer.offsets.values())
         progress = Progress("Comparing", sum(ends.values()) - start) if options.has("once") else None
-        while not options.has("once") or any(buffer.offsets[each] < end for each, end in ends.items()):
+        while not options.has("once") or any(buffer.offsets[partition] < end for partition, end in ends.items()):
             await _fetch_all(admin, replicas, ids, buffer, fetch_size, max_wait_ms)
             try:
                 for line in buffer.verify(_now_ms()):
@@ -107,10 +107,10 @@ async def _offsets(admin: ReplicaReader, partitions: Sequence[TopicPartition], w
     """The start offsets; the log end offset where no record is that new."""
     from barnabas.client.admin.topics.offsets import OffsetSpec
 
-    found = (await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec(when)))).all()
-    late = [partition for partition, info in found.items() if info.offset < 0]
+    offsets = (await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec(when)))).all()
+    late = [partition for partition, info in offsets.items() if info.offset < 0]
     ends = await _offsets(admin, late, OffsetSpec.LATEST) if late else {}
-    return {partition: info.offset for partition, info in found.items()} | ends
+    return {partition: info.offset for partition, info in offsets.items()} | ends
 
 
 async def _fetch_all(
@@ -122,8 +122,8 @@ async def _fetch_all(
     max_wait_ms: int,
 ) -> None:
     """Fetches from all brokers at once; a broker that does not answer counts as one without data."""
-    brokers = sorted({broker for each in replicas.values() for broker in each})
-    mine = {broker: [partition for partition, each in replicas.items() if broker in each] for broker in brokers}
+    brokers = sorted({broker for assigned in replicas.values() for broker in assigned})
+    mine = {broker: [partition for partition, assigned in replicas.items() if broker in assigned] for broker in brokers}
     requests = {
         broker: _request({partition: buffer.offsets[partition] for partition in partitions}, ids, fetch_size, max_wait_ms)
         for broker, partitions in mine.items()
@@ -151,8 +151,8 @@ async def _ask(admin: ReplicaReader, broker: int, request: FetchRequest) -> Fetc
 def _request(offsets: Mapping[TopicPartition, int], ids: Mapping[str, Uuid], fetch_size: int, max_wait_ms: int) -> FetchRequest:
     topics: dict[str, list[FetchPartition]] = {}
     for partition, offset in offsets.items():
-        wanted = FetchPartition(partition.partition, fetch_offset=offset, log_start_offset=0, partition_max_bytes=fetch_size)
-        topics.setdefault(partition.topic, []).append(wanted)
+        fetch_partition = FetchPartition(partition.partition, fetch_offset=offset, log_start_offset=0, partition_max_bytes=fetch_size)
+        topics.setdefault(partition.topic, []).append(fetch_partition)
     return FetchRequest(
         replica_id=_DEBUGGING_REPLICA,
         max_wait_ms=max_wait_ms,

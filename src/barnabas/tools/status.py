@@ -176,9 +176,9 @@ def _look_at_brokers(admin: Admin, health: Health, alive: Sequence[Any], down: C
     versions = admin.describe_api_versions([node.id for node in alive if node.id not in down]).successes
     leads = Counter(partition.leader for partition in health.partitions)
     replicas = Counter(broker for partition in health.partitions for broker in partition.replicas)
-    for node in sorted(nodes.values(), key=lambda each: each.id):
-        told = versions.get(node.id)
-        highest = None if told is None else told.supported_features.get(_METADATA_VERSION)
+    for node in sorted(nodes.values(), key=lambda listed: listed.id):
+        features = versions.get(node.id)
+        highest = None if features is None else features.supported_features.get(_METADATA_VERSION)
         health.brokers.append(
             Broker(
                 node.id,
@@ -187,7 +187,7 @@ def _look_at_brokers(admin: Admin, health: Health, alive: Sequence[Any], down: C
                 node.is_fenced,
                 leads[node.id],
                 replicas[node.id],
-                None if told is None else len(told.api_versions),
+                None if features is None else len(features.api_versions),
                 None if highest is None else metadata_name(highest[1]) or str(highest[1]),
                 node.id in down,
             )
@@ -212,10 +212,12 @@ def _look_at_reassignments(admin: Admin, health: Health) -> None:
 def _look_at_log_dirs(admin: Admin, health: Health) -> None:
     outcomes = admin.describe_log_dirs([broker.id for broker in health.brokers if not broker.is_fenced and not broker.is_down])
     for broker, dirs in sorted(outcomes.successes.items()):
-        for path, found in sorted(dirs.items()):
-            size = sum(info.size for info in found.replica_infos.values())
-            error = None if found.error is None else message_of(found.error)
-            health.log_dirs.append(LogDir(broker, path, len(found.replica_infos), size, found.total_bytes, found.usable_bytes, error))
+        for path, description in sorted(dirs.items()):
+            size = sum(info.size for info in description.replica_infos.values())
+            error = None if description.error is None else message_of(description.error)
+            health.log_dirs.append(
+                LogDir(broker, path, len(description.replica_infos), size, description.total_bytes, description.usable_bytes, error)
+            )
     for broker, failure in outcomes.errors.items():
         health.unknown[f"log directories of broker {broker}"] = message_of(failure)
 
@@ -230,14 +232,14 @@ def _look_at_groups(admin: Admin, health: Health) -> None:
     described = admin.describe_consumer_groups(consumers, timeout_ms=patience_ms).successes if consumers else {}
     offsets = admin.list_consumer_group_offsets(dict.fromkeys(consumers), timeout_ms=patience_ms).successes if consumers else {}
     ends = _ends(admin, offsets, patience_ms)
-    for group in sorted(listing.valid, key=lambda each: each.group_id):
-        found = described.get(group.group_id)
+    for group in sorted(listing.valid, key=lambda listed: listed.group_id):
+        description = described.get(group.group_id)
         health.groups.append(
             Group(
                 group.group_id,
                 "?" if group.type is None else str(group.type),
                 "?" if group.group_state is None else str(group.group_state),
-                None if found is None else len(found.members),
+                None if description is None else len(description.members),
                 lag(offsets.get(group.group_id, {}), ends),
             )
         )
@@ -248,11 +250,13 @@ def _ends(admin: Admin, offsets: Mapping[str, Mapping[TopicPartition, Any]], pat
 
     partitions = {partition for committed in offsets.values() for partition, offset in committed.items() if offset is not None}
     latest = dict.fromkeys(sorted(partitions), OffsetSpec.latest())
-    found = admin.list_offsets(latest, timeout_ms=patience_ms).successes if partitions else {}
-    return {partition: info.offset for partition, info in found.items()}
+    infos = admin.list_offsets(latest, timeout_ms=patience_ms).successes if partitions else {}
+    return {partition: info.offset for partition, info in infos.items()}
 
 
 def lag(committed: Mapping[TopicPartition, Any], ends: Mapping[TopicPartition, int]) -> int | None:
     """The lag of a group in records; None if it has no committed offset for an existing partition."""
-    behind = [max(0, ends[each] - offset.offset) for each, offset in committed.items() if offset is not None and each in ends]
+    behind = [
+        max(0, ends[partition] - offset.offset) for partition, offset in committed.items() if offset is not None and partition in ends
+    ]
     return sum(behind) if behind else None

@@ -175,12 +175,12 @@ def _reset_offsets(admin: Admin, group: str, options: Options, topics: Collectio
     ]
     partitions = _partitions(admin, [topic for topic in dict.fromkeys([*inputs, *intermediate]) if topic in topics])
     if partitions:
-        moved = _new_offsets(admin, group, options, [each for each in partitions if each.topic in inputs], reset)
-        skipped = [each for each in partitions if each.topic not in inputs]
+        moved = _new_offsets(admin, group, options, [partition for partition in partitions if partition.topic in inputs], reset)
+        skipped = [partition for partition in partitions if partition.topic not in inputs]
         if skipped:
             print(f"Following intermediate topics offsets will be reset to end (for consumer group {group})")
-            for each in skipped:
-                print(f"Topic: {each.topic}")
+            for partition in skipped:
+                print(f"Topic: {partition.topic}")
             moved |= _log_offsets(admin, skipped, _LATEST)
         if not options.has("dry-run"):
             _commit(admin, group, moved)
@@ -188,8 +188,8 @@ def _reset_offsets(admin: Admin, group: str, options: Options, topics: Collectio
     return 1 if missing else 0
 
 
-def _print_missing(sentence: str, prefix: str, wanted: Sequence[str], topics: Collection[str]) -> list[str]:
-    missing = [topic for topic in wanted if topic not in topics]
+def _print_missing(sentence: str, prefix: str, required: Sequence[str], topics: Collection[str]) -> list[str]:
+    missing = [topic for topic in required if topic not in topics]
     if missing:
         print(sentence)
         for topic in missing:
@@ -198,8 +198,8 @@ def _print_missing(sentence: str, prefix: str, wanted: Sequence[str], topics: Co
 
 
 def _partitions(admin: Admin, topics: Sequence[str]) -> list[TopicPartition]:
-    found = admin.describe_topics(topics).all() if topics else {}
-    return sorted(TopicPartition(name, info.partition) for name, topic in found.items() for info in topic.partitions)
+    descriptions = admin.describe_topics(topics).all() if topics else {}
+    return sorted(TopicPartition(name, info.partition) for name, topic in descriptions.items() for info in topic.partitions)
 
 
 def _new_offsets(admin: Admin, group: str, options: Options, partitions: Sequence[TopicPartition], reset: int) -> Offsets:
@@ -207,14 +207,14 @@ def _new_offsets(admin: Admin, group: str, options: Options, partitions: Sequenc
         return {}
     print(f"Following input topics offsets will be reset to (for consumer group {group})")
     try:
-        offsets = _POSITION[next((each for each in _POSITION if options.has(each)), "to-earliest")](
+        offsets = _POSITION[next((option for option in _POSITION if options.has(option)), "to-earliest")](
             admin, group, options, partitions, reset
         )
     except (Unparsable, Unreadable):
         print("ERROR: Resetting offsets failed.", file=sys.stderr)
         raise
-    for each in partitions:
-        print(f"Topic: {each.topic} Partition: {each.partition} Offset: {offsets[each]}")
+    for partition in partitions:
+        print(f"Topic: {partition.topic} Partition: {partition.partition} Offset: {offsets[partition]}")
     return offsets
 
 
@@ -234,9 +234,9 @@ def _shift_by(admin: Admin, group: str, options: Options, partitions: Sequence[T
     """The offset at which the group would continue: its committed offset, else the one of auto.offset.reset."""
     shift = options.integer("shift-by")
     committed = admin.list_consumer_group_offsets({group: partitions})[group]
-    found = {each: offset.offset for each, offset in committed.items() if offset is not None}
-    found |= _log_offsets(admin, [each for each in partitions if each not in found], reset)
-    return _in_range(admin, {each: found[each] + shift for each in partitions})
+    offsets = {partition: offset.offset for partition, offset in committed.items() if offset is not None}
+    offsets |= _log_offsets(admin, [partition for partition in partitions if partition not in offsets], reset)
+    return _in_range(admin, {partition: offsets[partition] + shift for partition in partitions})
 
 
 def _to_datetime(admin: Admin, group: str, options: Options, partitions: Sequence[TopicPartition], reset: int) -> Offsets:
@@ -256,23 +256,24 @@ def _by_duration(admin: Admin, group: str, options: Options, partitions: Sequenc
 
 
 def _at_time(admin: Admin, partitions: Sequence[TopicPartition], timestamp: int) -> Offsets:
-    found = _log_offsets(admin, partitions, timestamp)
-    late = [each for each in partitions if found[each] < 0]
+    offsets = _log_offsets(admin, partitions, timestamp)
+    late = [partition for partition in partitions if offsets[partition] < 0]
     ends = _log_offsets(admin, late, _LATEST)
-    for each in late:
+    for partition in late:
         print(
-            f"Partition {each.partition} from topic {each.topic} is empty, without a committed record. Falling back to latest known offset."
+            f"Partition {partition.partition} from topic {partition.topic} is empty, without a committed record. "
+            "Falling back to latest known offset."
         )
-    return found | ends
+    return offsets | ends
 
 
 def _from_file(admin: Admin, group: str, options: Options, partitions: Sequence[TopicPartition], reset: int) -> Offsets:
     path = options.text("from-file")
     plan = parse_reset_plan(read_text(path))
-    for each in set(plan) ^ set(partitions):
-        where = "of --input-topics it is none" if each in plan else f"{path} has no offset for it"
-        raise BadArgument(f"Partition {each}: {where}. The file has to name each partition of the input topics, and no other.")
-    return _in_range(admin, {each: plan[each] for each in partitions})
+    for partition in set(plan) ^ set(partitions):
+        where = "of --input-topics it is none" if partition in plan else f"{path} has no offset for it"
+        raise BadArgument(f"Partition {partition}: {where}. The file has to name each partition of the input topics, and no other.")
+    return _in_range(admin, {partition: plan[partition] for partition in partitions})
 
 
 def parse_reset_plan(text: str) -> Offsets:
@@ -294,11 +295,11 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _in_range(admin: Admin, wanted: Offsets) -> Offsets:
+def _in_range(admin: Admin, offsets: Offsets) -> Offsets:
     """The offsets, moved into the range of the partition."""
-    ends = _log_offsets(admin, list(wanted), _LATEST)
-    beginnings = _log_offsets(admin, list(wanted), _EARLIEST)
-    return {each: bounded(offset, beginnings[each], ends[each]) for each, offset in wanted.items()}
+    ends = _log_offsets(admin, list(offsets), _LATEST)
+    beginnings = _log_offsets(admin, list(offsets), _EARLIEST)
+    return {partition: bounded(offset, beginnings[partition], ends[partition]) for partition, offset in offsets.items()}
 
 
 def bounded(offset: int, beginning: int, end: int) -> int:
@@ -315,27 +316,27 @@ def bounded(offset: int, beginning: int, end: int) -> int:
 def _log_offsets(admin: Admin, partitions: Iterable[TopicPartition], timestamp: int) -> Offsets:
     from barnabas.client.admin.topics.offsets import OffsetSpec
 
-    specs = {each: OffsetSpec(timestamp) for each in partitions}
-    return {each: found.offset for each, found in admin.list_offsets(specs).all().items()} if specs else {}
+    specs = {partition: OffsetSpec(timestamp) for partition in partitions}
+    return {partition: info.offset for partition, info in admin.list_offsets(specs).all().items()} if specs else {}
 
 
 def _commit(admin: Admin, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 
-    admin.alter_consumer_group_offsets(group, {each: OffsetAndMetadata(offset) for each, offset in offsets.items()}).all()
+    admin.alter_consumer_group_offsets(group, {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}).all()
 
 
 def _delete_internal_topics(admin: Admin, options: Options, topics: Iterable[str]) -> None:
     inferred = [topic for topic in topics if _is_internal_of(topic, options)]
-    wanted = options.texts("internal-topics")
-    if not set(wanted) <= set(inferred):
+    chosen = options.texts("internal-topics")
+    if not set(chosen) <= set(inferred):
         raise BadArgument(
             "Invalid topic specified in the --internal-topics option. Ensure that the topics specified are all internal topics. "
             "Do a dry run without the --internal-topics option to see the list of all internal topics that can be deleted."
         )
-    print(f"Deleting {'specified' if wanted else 'inferred'} internal topics {_listed(wanted or inferred)}")
-    if not options.has("dry-run") and (wanted or inferred):
-        outcomes = admin.delete_topics(wanted or inferred, timeout_ms=_DELETE_TIMEOUT_MS)
+    print(f"Deleting {'specified' if chosen else 'inferred'} internal topics {_listed(chosen or inferred)}")
+    if not options.has("dry-run") and (chosen or inferred):
+        outcomes = admin.delete_topics(chosen or inferred, timeout_ms=_DELETE_TIMEOUT_MS)
         for topic, error in outcomes.errors.items():
             print(f"ERROR: deleting topic {topic}\n{described(error)}", file=sys.stderr)
         if outcomes.errors:

@@ -228,11 +228,11 @@ def _alter(admin: Admin, options: Options) -> None:
         return
     count = options.integer("partitions")
     described = admin.describe_topics(names).all() if assignment else {}
-    wanted = {}
+    additions = {}
     for name in names:
         new = [assignment[partition] for partition in list(assignment)[len(described[name].partitions) :]] if assignment else None
-        wanted[name] = NewPartitions(count, new)
-    admin.create_partitions(wanted, retry_on_quota_violation=False).all()
+        additions[name] = NewPartitions(count, new)
+    admin.create_partitions(additions, retry_on_quota_violation=False).all()
 
 
 def _describe(admin: Admin, options: Options) -> None:
@@ -246,15 +246,15 @@ def _describe(admin: Admin, options: Options) -> None:
         names = _existing(admin, options)
         limit = options.optional_integer("partition-size-limit-per-response") or 2000
         descriptions = list(admin.describe_topics(names, partition_size_limit_per_response=limit).all().values()) if names else []
-    configs = _configs(admin, [each.name for each in descriptions])
+    configs = _configs(admin, [topic.name for topic in descriptions])
     live = {node.id for node in admin.describe_cluster().nodes}
-    moves = _reassignments(admin, [TopicPartition(each.name, info.partition) for each in descriptions for info in each.partitions])
-    descriptions.sort(key=lambda each: each.name)
+    moves = _reassignments(admin, [TopicPartition(topic.name, info.partition) for topic in descriptions for info in topic.partitions])
+    descriptions.sort(key=lambda topic: topic.name)
     if options.has("json"):
-        print_json([_as_json(each, configs[each.name], moves) for each in descriptions])
+        print_json([_as_json(topic, configs[topic.name], moves) for topic in descriptions])
         return
-    for each in descriptions:
-        _print_topic(each, configs[each.name], moves, live, options)
+    for topic in descriptions:
+        _print_topic(topic, configs[topic.name], moves, live, options)
 
 
 def _delete(admin: Admin, options: Options) -> None:

@@ -91,16 +91,16 @@ def _gave_up(message: str, error: Exception) -> Ended:
 
 def _list(admin: Admin, given: Any) -> Table:
     try:
-        found = admin.list_transactions(
+        by_broker = admin.list_transactions(
             duration_ms=-1 if given.duration_filter is None else given.duration_filter,
             transactional_id_pattern=given.transactional_id_pattern,
         ).all()
     except KafkaError as error:
         raise _gave_up("Failed to list transactions", error) from None
     rows = [
-        [each.transactional_id, str(broker), str(each.producer_id), str(each.state)]
-        for broker, listings in found.items()
-        for each in sorted(listings, key=lambda listing: listing.transactional_id)
+        [transaction.transactional_id, str(broker), str(transaction.producer_id), str(transaction.state)]
+        for broker, listings in by_broker.items()
+        for transaction in sorted(listings, key=lambda listing: listing.transactional_id)
     ]
     return ("TransactionalId", "Coordinator", "ProducerId", "TransactionState"), rows
 
@@ -108,10 +108,10 @@ def _list(admin: Admin, given: Any) -> Table:
 def _describe(admin: Admin, given: Any) -> Table:
     name = given.transactional_id
     try:
-        found = admin.describe_transactions([name])[name]
+        transaction = admin.describe_transactions([name])[name]
     except KafkaError as error:
         raise _gave_up(f"Failed to describe transaction state of transactional-id `{name}`", error) from None
-    began = found.transaction_start_time_ms
+    began = transaction.transaction_start_time_ms
     headers = (
         "CoordinatorId",
         "TransactionalId",
@@ -125,15 +125,15 @@ def _describe(admin: Admin, given: Any) -> Table:
     )
     return headers, [
         [
-            str(found.coordinator_id),
+            str(transaction.coordinator_id),
             name,
-            str(found.producer_id),
-            str(found.producer_epoch),
-            str(found.state),
-            str(found.transaction_timeout_ms),
+            str(transaction.producer_id),
+            str(transaction.producer_epoch),
+            str(transaction.state),
+            str(transaction.transaction_timeout_ms),
             "None" if began is None else str(began),
             "None" if began is None else str(_now_ms() - began),
-            ",".join(str(each) for each in sorted(found.topic_partitions)),
+            ",".join(str(partition) for partition in sorted(transaction.topic_partitions)),
         ]
     ]
 
@@ -141,21 +141,21 @@ def _describe(admin: Admin, given: Any) -> Table:
 def _describe_producers(admin: Admin, given: Any) -> Table:
     partition = TopicPartition(given.topic, given.partition)
     try:
-        found = admin.describe_producers([partition], broker_id=given.broker_id)[partition]
+        producers = admin.describe_producers([partition], broker_id=given.broker_id)[partition]
     except KafkaError as error:
         where = "leader" if given.broker_id is None else f"broker {given.broker_id}"
         raise _gave_up(f"Failed to describe producers for partition {partition} on {where}", error) from None
     headers = ("ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence", "LastTimestamp", "CurrentTransactionStartOffset")
     return headers, [
         [
-            str(each.producer_id),
-            str(each.producer_epoch),
-            str(_or(each.coordinator_epoch, -1)),
-            str(each.last_sequence),
-            str(each.last_timestamp),
-            str(_or(each.current_transaction_start_offset, "None")),
+            str(producer.producer_id),
+            str(producer.producer_epoch),
+            str(_or(producer.coordinator_epoch, -1)),
+            str(producer.last_sequence),
+            str(producer.last_timestamp),
+            str(_or(producer.current_transaction_start_offset, "None")),
         ]
-        for each in found
+        for producer in producers
     ]
 
 
@@ -184,19 +184,19 @@ def _abort(admin: Admin, given: Any) -> None:
     try:
         admin.abort_transaction(spec)
     except KafkaError as error:
-        told = (
+        description = (
             f"AbortTransactionSpec(topicPartition={partition}, producerId={spec.producer_id}, "
             f"producerEpoch={spec.producer_epoch}, coordinatorEpoch={spec.coordinator_epoch})"
         )
-        raise _gave_up(f"Failed to abort transaction {told}", error) from None
+        raise _gave_up(f"Failed to abort transaction {description}", error) from None
 
 
 def _open_at(admin: Admin, partition: TopicPartition, offset: int) -> Any:
     try:
-        found = admin.describe_producers([partition])[partition]
+        producers = admin.describe_producers([partition])[partition]
     except KafkaError as error:
         raise _gave_up(f"Failed to validate producer state for partition {partition}", error) from None
-    for producer in found:
+    for producer in producers:
         if producer.current_transaction_start_offset == offset:
             return producer
     raise complain(f"Could not find any open transactions starting at offset {offset} on partition {partition}")
@@ -255,7 +255,7 @@ def _partitions_to_search(admin: Admin, given: Any) -> list[TopicPartition]:
 
 
 def _long_open(admin: Admin, broker_id: int | None, longest_ms: int, partitions: list[TopicPartition]) -> list[tuple[TopicPartition, Any]]:
-    found = []
+    hanging = []
     for batch in _batches(partitions):
         try:
             producers = admin.describe_producers(batch, broker_id=broker_id).all()
@@ -264,10 +264,10 @@ def _long_open(admin: Admin, broker_id: int | None, longest_ms: int, partitions:
             raise _gave_up(f"Failed to describe producers for {len(batch)} partitions on broker {where}", error) from None
         now = _now_ms()
         for partition, state in producers.items():
-            for each in state:
-                if each.current_transaction_start_offset is not None and now - each.last_timestamp > longest_ms:
-                    found.append((partition, each))
-    return found
+            for producer in state:
+                if producer.current_transaction_start_offset is not None and now - producer.last_timestamp > longest_ms:
+                    hanging.append((partition, producer))
+    return hanging
 
 
 def _hanging(admin: Admin, candidates: list[tuple[TopicPartition, Any]]) -> list[tuple[TopicPartition, Any]]:
@@ -279,7 +279,7 @@ def _hanging(admin: Admin, candidates: list[tuple[TopicPartition, Any]]) -> list
         listed = admin.list_transactions(producer_ids=ids).all()
     except KafkaError as error:
         raise _gave_up(f"Failed to list transactions for {len(ids)} producers", error) from None
-    names = {each.producer_id: each.transactional_id for listings in listed.values() for each in listings}
+    names = {listing.producer_id: listing.transactional_id for listings in listed.values() for listing in listings}
     outcomes = admin.describe_transactions(set(names.values())) if names else None
     for refusal in outcomes.errors.values() if outcomes is not None else ():
         if refusal.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:

@@ -61,9 +61,9 @@ def main(arguments: Sequence[str]) -> int:
 
     @cache  # read once for all brokers: the file may be a pipe
     def overrides() -> Overrides:
-        found = read_overrides(given)
-        overridden.update(found.properties)
-        return found
+        read = read_overrides(given)
+        overridden.update(read.properties)
+        return read
 
     serve = None if given.brokers == 1 else _several(given, overrides)
     return run(lambda: _settings(given, overrides()), given.log_level, given.log_format, serve, lambda text: in_options(text, overridden))

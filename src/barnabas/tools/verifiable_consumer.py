@@ -95,7 +95,7 @@ class Events(ConsumerRebalanceListener):
 
 
 def _print_partitions(name: str, partitions: Collection[TopicPartition]) -> None:
-    print_event(name, partitions=[{"topic": each.topic, "partition": each.partition} for each in sorted(partitions)])
+    print_event(name, partitions=[{"topic": partition.topic, "partition": partition.partition} for partition in sorted(partitions)])
 
 
 class Run:
@@ -170,9 +170,11 @@ class Run:
 
 
 def _print_commit(offsets: Mapping[TopicPartition, OffsetAndMetadata], error: KafkaError | None) -> None:
-    told = [{"topic": each.topic, "partition": each.partition, "offset": offset.offset} for each, offset in offsets.items()]
+    committed = [
+        {"topic": partition.topic, "partition": partition.partition, "offset": offset.offset} for partition, offset in offsets.items()
+    ]
     failure = {} if error is None else {"error": message_of(error)}
-    print_event("offsets_committed", offsets=told, **failure, success=error is None)
+    print_event("offsets_committed", offsets=committed, **failure, success=error is None)
 
 
 def _text(content: bytes | None) -> str | None:

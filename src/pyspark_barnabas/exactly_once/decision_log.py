@@ -122,12 +122,12 @@ class DecisionLog:
 
     def garbage(self, query: str, batch: int, limit: int) -> list[Tombstone]:
         """The keys of records that are not needed after this batch is done."""
-        found: list[Tombstone] = []
+        tombstones: list[Tombstone] = []
         for key, record in self._keys.items():
             kept = DONE_KEPT if isinstance(record, Done) else 0
-            if record.query == query and record.batch + kept <= batch and len(found) < limit:
-                found.append(Tombstone(key))
-        return found
+            if record.query == query and record.batch + kept <= batch and len(tombstones) < limit:
+                tombstones.append(Tombstone(key))
+        return tombstones
 
     # Folding
 

@@ -55,13 +55,13 @@ async def check(client: Client, topic: str) -> None:
         return
     if result.error_code:
         raise error_for(result.error_code, result.error_message)
-    found = {config.name: config.value or "" for config in result.configs}
-    if wrong := [f"{name}={found[name]}" for name, value in REQUIRED.items() if found.get(name, value).replace(" ", "") != value]:
-        wanted = ",".join(f"{name}={value}" for name, value in REQUIRED.items())
+    configs = {config.name: config.value or "" for config in result.configs}
+    if wrong := [f"{name}={configs[name]}" for name, value in REQUIRED.items() if configs.get(name, value).replace(" ", "") != value]:
+        required = ",".join(f"{name}={value}" for name, value in REQUIRED.items())
         raise OptionError(
             OPTION,
             f"names the topic {topic}, which has {' and '.join(wrong)}: decisions in it could be lost, or be late unnoticed. Alter it "
-            f"(kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {wanted}), or name a topic that does not "
+            f"(kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {required}), or name a topic that does not "
             "exist yet: it is made as it has to be.",
         )
 

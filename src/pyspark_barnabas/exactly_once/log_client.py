@@ -109,8 +109,8 @@ class LogClient:
 
     async def _fetch(self, node_id: int) -> PartitionData:
         assert self._offset is not None
-        wanted = FetchPartition(partition=0, fetch_offset=self._offset, partition_max_bytes=FETCH_BYTES)
-        request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES, topics=[FetchTopic(self._topic, partitions=[wanted])])
+        partition = FetchPartition(partition=0, fetch_offset=self._offset, partition_max_bytes=FETCH_BYTES)
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES, topics=[FetchTopic(self._topic, partitions=[partition])])
         response = await self._network.send(node_id, request, max_version=VERSION_MAX_BY_NAME)
         assert isinstance(response, FetchResponse)
         if response.error_code:

@@ -148,11 +148,11 @@ def _is_replay(log: DecisionLog, run: RunOf) -> bool:
 
 def fence() -> Steps[tuple[Slot, ...]]:
     """Aborts open transactions that will never be decided, so that they do not block readers; returns their slots."""
-    found: Sequence[Transaction] = yield ListOpen()
-    if not found:
+    transactions: Sequence[Transaction] = yield ListOpen()
+    if not transactions:
         return ()
     log: DecisionLog = yield ReadLog()
-    strays = tuple(one for one in found if log.is_stray(one.slot))
+    strays = tuple(one for one in transactions if log.is_stray(one.slot))
     if not strays:
         return ()
     yield End(strays, False)

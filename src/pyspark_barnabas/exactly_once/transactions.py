@@ -170,13 +170,13 @@ class Transactions:
     async def list_open(self) -> list[Transaction]:
         """The open transactions with ids of the prefix. A broker that does not answer in time is skipped: this is for clean-up."""
         nodes = [node.id for node in await self._nodes()]
-        found = await asyncio.gather(*(self._list_open(node_id) for node_id in nodes), return_exceptions=True)
-        for node_id, result in zip(nodes, found, strict=True):
+        results = await asyncio.gather(*(self._list_open(node_id) for node_id in nodes), return_exceptions=True)
+        for node_id, result in zip(nodes, results, strict=True):
             if isinstance(result, BaseException):
                 if not isinstance(result, KafkaError):
                     raise result
                 _log.warning("Node %d did not tell its open transactions: %s", node_id, result)
-        return [one for result in found if not isinstance(result, BaseException) for one in result]
+        return [one for result in results if not isinstance(result, BaseException) for one in result]
 
     async def _nodes(self) -> tuple[Node, ...]:
         metadata = self._client.metadata
@@ -206,12 +206,12 @@ class Transactions:
             return []
         response = await self._network.send(node_id, DescribeTransactionsRequest(names))
         assert isinstance(response, DescribeTransactionsResponse)
-        found: list[Transaction] = []
+        transactions: list[Transaction] = []
         for one in response.transaction_states:
             slot = slot_of(one.transactional_id, self._prefix)
             if not one.error_code and one.transaction_state == ONGOING and slot is not None:
-                found.append(Transaction(slot, one.producer_id, one.producer_epoch))
-        return found
+                transactions.append(Transaction(slot, one.producer_id, one.producer_epoch))
+        return transactions
 
     async def _coordinator(self, name: str) -> int:
         node_id = self._coordinators.get(name)

@@ -97,7 +97,7 @@ class Changes:
         changes = flat.select("*", sequence.alias(SEQUENCE), is_deleted.alias(DELETED), F.col("record.offset").alias("_offset"))
         if self.key_columns or len(self.keys) == 1:
             # The definitions of declarative pipelines must not ask Spark for types: they are taken from the schema, if it is given.
-            kinds = column_types(self.schema) if self.schema else {each.name: each.dataType.simpleString() for each in flat.schema}
+            kinds = column_types(self.schema) if self.schema else {column.name: column.dataType.simpleString() for column in flat.schema}
             for name in self.keys:
                 changes = changes.withColumn(name, self._key(name, kinds[name]))
         return changes.drop("record", DECODED)
@@ -170,8 +170,8 @@ class Table:
     def _note(self, directory: Directory) -> dict[str, Any] | None:
         if not directory.exists(_NOTE):
             return None
-        found: dict[str, Any] = directory.read_note(_NOTE)
-        return found
+        note: dict[str, Any] = directory.read_note(_NOTE)
+        return note
 
     def _forget_old(self, directory: Directory) -> None:
         """Deletes all versions except the current one and the one before it, which readers may still use."""

@@ -18,13 +18,13 @@ _CLOSING: Final = ">)"
 
 def column_types(ddl: str) -> dict[str, str]:
     """The types by name: "id INT, place STRUCT<x: INT, y: INT>" gives {"id": "INT", "place": "STRUCT<x: INT, y: INT>"}."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for part in _parts(ddl):
         column = _COLUMN.fullmatch(part)
         if column is None:
             raise ValueError(f"{part.strip()!r} in the schema is no column: write a name and a type, as in 'id INT, name STRING'")
-        found[column[1].replace("``", "`") if column[1] else column[2]] = column[3]
-    return found
+        types[column[1].replace("``", "`") if column[1] else column[2]] = column[3]
+    return types
 
 
 def _parts(ddl: str) -> Iterator[str]:

@@ -46,8 +46,8 @@ class Directory:
 
     def list(self, path: str = "", *, recursive: bool = False) -> list[File]:
         """The files, sorted by name; empty if the directory does not exist."""
-        found = self._files.get_file_info(fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive))
-        files = [File(posixpath.relpath(info.path, self._root), info.size) for info in found if info.type == fs.FileType.File]
+        infos = self._files.get_file_info(fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive))
+        files = [File(posixpath.relpath(info.path, self._root), info.size) for info in infos if info.type == fs.FileType.File]
         return sorted(files, key=lambda file: file.path)
 
     def exists(self, path: str) -> bool:
@@ -60,9 +60,9 @@ class Directory:
     def delete(self, path: str) -> None:
         """Deletes a file, if it exists, and its checksum file, which Hadoop's local file system writes."""
         folder, name = posixpath.split(path)
-        for each in (path, posixpath.join(folder, f".{name}.crc")):
-            if self.exists(each):
-                self._files.delete_file(self._at(each))
+        for file in (path, posixpath.join(folder, f".{name}.crc")):
+            if self.exists(file):
+                self._files.delete_file(self._at(file))
 
     def delete_all(self, path: str) -> None:
         """Deletes a directory with its content, if it exists."""

@@ -82,17 +82,17 @@ class Routes:
 
     def _wrong(self) -> Column:
         """The first fault of the record, or null."""
-        found = F.when(F.col(CORRUPT).isNotNull(), F.concat(F.lit("malformed: "), F.col(f"{CORRUPT}.reason")))
-        found = found.when(F.col(DECODED).isNull(), F.lit("malformed: there is no value"))
+        fault = F.when(F.col(CORRUPT).isNotNull(), F.concat(F.lit("malformed: "), F.col(f"{CORRUPT}.reason")))
+        fault = fault.when(F.col(DECODED).isNull(), F.lit("malformed: there is no value"))
         for name, condition in self.checks.items():
-            found = found.when(~F.coalesce(F.expr(condition), F.lit(False)), F.lit(f"check: {name}"))
-        return found
+            fault = fault.when(~F.coalesce(F.expr(condition), F.lit(False)), F.lit(f"check: {name}"))
+        return fault
 
     def _route(self) -> Column:
-        found: Column = F.lit(self.otherwise or None).cast("string")
+        target: Column = F.lit(self.otherwise or None).cast("string")
         for topic, condition in reversed(list(self.routes.items())):
-            found = F.when(F.coalesce(F.expr(condition), F.lit(False)), F.lit(topic)).otherwise(found)
-        return found
+            target = F.when(F.coalesce(F.expr(condition), F.lit(False)), F.lit(topic)).otherwise(target)
+        return target
 
 
 def _with_errors() -> Column:

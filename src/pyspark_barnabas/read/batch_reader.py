@@ -57,10 +57,10 @@ class BatchReader(DataSourceReader):
         partitions = options.subscription.partitions(topics.values())
         for bound in (options.starting, options.ending):
             bound.check(partitions)
-        wanted = [partition for partition in partitions if record_filter.wants(*partition)]
-        starts, ends = self._bounds(cluster, wanted)
-        ranges = [OffsetRange(*partition, starts[partition], ends[partition], topics[partition.topic].topic_id) for partition in wanted]
-        narrowed = [left for found in ranges if (left := record_filter.narrowed(found)) is not None]
+        selected = [partition for partition in partitions if record_filter.wants(*partition)]
+        starts, ends = self._bounds(cluster, selected)
+        ranges = [OffsetRange(*partition, starts[partition], ends[partition], topics[partition.topic].topic_id) for partition in selected]
+        narrowed = [left for offset_range in ranges if (left := record_filter.narrowed(offset_range)) is not None]
         return _from_time(cluster, narrowed, record_filter.earliest_ms())
 
     def _bounds(self, cluster: Cluster, partitions: list[TopicPartition]) -> tuple[PartitionOffsets, PartitionOffsets]:
@@ -100,10 +100,10 @@ def _from_time(cluster: Cluster, ranges: list[OffsetRange], earliest_ms: int | N
     """The ranges from the first record of that time on; a partition without such a record has no range."""
     if earliest_ms is None:
         return ranges
-    found = cluster.offsets({TopicPartition(one.topic, one.partition): earliest_ms for one in ranges})
+    firsts = cluster.offsets({TopicPartition(one.topic, one.partition): earliest_ms for one in ranges})
     kept: list[OffsetRange] = []
     for one in ranges:
-        first = found[TopicPartition(one.topic, one.partition)]
+        first = firsts[TopicPartition(one.topic, one.partition)]
         if 0 <= first < one.end:
             kept.append(replace(one, start=max(one.start, first)))
     return kept

@@ -42,27 +42,27 @@ class FetchOptions:
     fetch_bytes: int = FETCH_BYTES_DEFAULT  # unless kafka.max.partition.fetch.bytes is set
 
 
-def read_range(wanted: OffsetRange, settings: Mapping[str, str], options: FetchOptions) -> Iterator[pa.RecordBatch]:
+def read_range(offset_range: OffsetRange, settings: Mapping[str, str], options: FetchOptions) -> Iterator[pa.RecordBatch]:
     """The rows of the range, in the schema of `arrow_rows`. `settings` are those of the client, without `kafka.`."""
     with shared_client(settings) as client:
         try:
-            yield from _read(client, wanted, options)
+            yield from _read(client, offset_range, options)
         except DataLossError as error:
             if options.fail_on_data_loss:
                 raise
-            _log.warning("What is left of %s is skipped: %s", wanted, error)
+            _log.warning("What is left of %s is skipped: %s", offset_range, error)
 
 
-def _read(client: Client, wanted: OffsetRange, options: FetchOptions) -> Iterator[pa.RecordBatch]:
-    maker = RowMaker(wanted.topic, wanted.partition, options.columns)
+def _read(client: Client, offset_range: OffsetRange, options: FetchOptions) -> Iterator[pa.RecordBatch]:
+    maker = RowMaker(offset_range.topic, offset_range.partition, options.columns)
     answers: queue.SimpleQueue[Fetched | None] = queue.SimpleQueue()
-    fetcher = RangeFetcher(client, wanted, options, answers.put)
+    fetcher = RangeFetcher(client, offset_range, options, answers.put)
     run = client.submit(fetcher.run())
     run.add_done_callback(lambda _: answers.put(None))
     try:
         while (fetched := answers.get()) is not None:
             client.call_soon(fetcher.taken)
-            for records in _decoded(fetched, wanted, options):
+            for records in _decoded(fetched, offset_range, options):
                 if records.num_rows:
                     yield maker.rows(records)
         run.result()  # raises the error that ended the fetcher
@@ -70,7 +70,7 @@ def _read(client: Client, wanted: OffsetRange, options: FetchOptions) -> Iterato
         run.cancel()
 
 
-def _decoded(fetched: Fetched, wanted: OffsetRange, options: FetchOptions) -> Iterator[pa.RecordBatch]:
+def _decoded(fetched: Fetched, offset_range: OffsetRange, options: FetchOptions) -> Iterator[pa.RecordBatch]:
     # Aborted transactions are known from their first batch to their marker, so that the answer is decoded in one piece.
     cuts = [(fetched.cuts[0][0], fetched.cuts[-1][1])] if fetched.aborted and fetched.cuts else fetched.cuts
     for start, end in cuts:
@@ -78,7 +78,7 @@ def _decoded(fetched: Fetched, wanted: OffsetRange, options: FetchOptions) -> It
         yield decode(
             data,
             first_offset=fetched.first_offset,
-            end_offset=wanted.end,
+            end_offset=offset_range.end,
             headers=HEADERS in options.columns,
             check_crc=options.check_crc,
             aborted=fetched.aborted,

@@ -90,12 +90,12 @@ class RecordFilter:
         bounds = [min(one.values, default=0) for one in self._of(TIMESTAMP) if one.operator in ("=", "in", ">", ">=")]
         return max(0, -(-max(bounds) // 1000)) if bounds else None
 
-    def narrowed(self, found: OffsetRange) -> OffsetRange | None:
+    def narrowed(self, offset_range: OffsetRange) -> OffsetRange | None:
         """What is left of a range, or None."""
-        if not self.wants(found.topic, found.partition):
+        if not self.wants(offset_range.topic, offset_range.partition):
             return None
-        start, end = self.offsets(found.start, found.end)
-        return replace(found, start=start, end=end) if end > start else None
+        start, end = self.offsets(offset_range.start, offset_range.end)
+        return replace(offset_range, start=start, end=end) if end > start else None
 
     @property
     def in_rows(self) -> tuple[Condition, ...]:

@@ -68,5 +68,5 @@ def finished_offsets(shown: str, options: ReadOptions) -> StreamOffset | None:
         return None
     if not isinstance(document, dict) or TOPIC_IDS not in document:
         return None
-    found = StreamOffset.of(document)
-    return found if found.offsets and all(options.subscription.includes(partition) for partition in found.offsets) else None
+    offset = StreamOffset.of(document)
+    return offset if offset.offsets and all(options.subscription.includes(partition) for partition in offset.offsets) else None

@@ -63,14 +63,14 @@ class Fetched:
 class RangeFetcher:
     """Calls `give` on the loop's thread with each response, until `run` ends or fails."""
 
-    def __init__(self, client: Client, wanted: OffsetRange, options: FetchOptions, give: Callable[[Fetched], None]) -> None:
+    def __init__(self, client: Client, offset_range: OffsetRange, options: FetchOptions, give: Callable[[Fetched], None]) -> None:
         self._client = client
         self._network = client.network
         self._metadata = client.metadata
-        self._partition = TopicPartition(wanted.topic, wanted.partition)
-        self._topic_id = Uuid.from_string(wanted.topic_id) if wanted.topic_id else Uuid.ZERO
-        self._offset = wanted.start
-        self._end = wanted.end
+        self._partition = TopicPartition(offset_range.topic, offset_range.partition)
+        self._topic_id = Uuid.from_string(offset_range.topic_id) if offset_range.topic_id else Uuid.ZERO
+        self._offset = offset_range.start
+        self._end = offset_range.end
         self._options = options
         self._give = give
         config = client.config
@@ -171,7 +171,7 @@ class RangeFetcher:
 
     async def _fetch(self, node: Node, leader_epoch: int) -> PartitionData | None:
         """One response; None after an error that is handled. Raises errors that need a retry or cannot be retried."""
-        wanted = FetchPartition(
+        fetch_partition = FetchPartition(
             partition=self._partition.partition,
             current_leader_epoch=leader_epoch,
             fetch_offset=self._offset,
@@ -182,7 +182,7 @@ class RangeFetcher:
             min_bytes=self._min_bytes,
             max_bytes=self._response_bytes_max,
             isolation_level=1 if self._options.read_committed else 0,
-            topics=[FetchTopic(self._partition.topic, self._topic_id, [wanted])],
+            topics=[FetchTopic(self._partition.topic, self._topic_id, [fetch_partition])],
             rack_id=self._rack,
         )
         by_name = self._topic_id == Uuid.ZERO
@@ -220,7 +220,7 @@ class RangeFetcher:
         error = error_for(code)
         leader = data.current_leader
         if leader is not None and leader.leader_id >= 0 and leader.leader_epoch >= 0:
-            nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
+            nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints]
             if self._metadata.update_partition_leadership({self._partition: (leader.leader_id, leader.leader_epoch)}, nodes):
                 return  # the response contains the new leader
         self._metadata.request_update(False)
@@ -254,7 +254,7 @@ class RangeFetcher:
         self._bytes_per_offset = len(batches) / (next_offset - first_offset)
         aborted = None
         if self._options.read_committed:
-            aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
+            aborted = [(transaction.producer_id, transaction.first_offset) for transaction in data.aborted_transactions or ()]
         return Fetched(batches, cuts, first_offset, next_offset, aborted)
 
     def _take_nothing(self, data: PartitionData) -> None:
@@ -288,11 +288,11 @@ class RangeFetcher:
         request = ListOffsetsRequest(-1, 0, [ListOffsetsTopic(self._partition.topic, [partition])])
         response = await self._network.send(leader.id, request, timeout_ms=self._time_left())
         assert isinstance(response, ListOffsetsResponse)
-        found = response.topics[0].partitions[0]
-        if found.error_code != 0:
+        answer = response.topics[0].partitions[0]
+        if answer.error_code != 0:
             self._metadata.request_update(False)
-            raise error_for(found.error_code)
-        return found.offset if found.offset >= 0 or not found.old_style_offsets else found.old_style_offsets[0]
+            raise error_for(answer.error_code)
+        return answer.offset if answer.offset >= 0 or not answer.old_style_offsets else answer.old_style_offsets[0]
 
     # Time
 

@@ -42,31 +42,31 @@ class RangePartition(InputPartition):
 
     @property
     def range(self) -> OffsetRange:
-        found: OffsetRange = self.value
-        return found
+        offset_range: OffsetRange = self.value
+        return offset_range
 
 
 def split_ranges(
     ranges: Iterable[OffsetRange], min_partitions: int | None = None, max_records_per_partition: int | None = None
 ) -> list[OffsetRange]:
     """The ranges that are not empty, split as required, in their order."""
-    pieces = [found for found in ranges if found.size > 0]
+    pieces = [offset_range for offset_range in ranges if offset_range.size > 0]
     if max_records_per_partition is not None:
-        pieces = [piece for found in pieces for piece in _cut(found, -(-found.size // max_records_per_partition))]
+        pieces = [piece for offset_range in pieces for piece in _cut(offset_range, -(-offset_range.size // max_records_per_partition))]
     if min_partitions is None or len(pieces) >= min_partitions:
         return pieces
     return _shares(pieces, min_partitions)
 
 
-def _shares(ranges: Sequence[OffsetRange], wanted: int) -> list[OffsetRange]:
+def _shares(ranges: Sequence[OffsetRange], tasks: int) -> list[OffsetRange]:
     """Ranges worth at most one task stay whole; the others share the remaining number of tasks by their sizes."""
-    total = sum(found.size for found in ranges)
-    whole = [_share(found.size, total, wanted) == 1 for found in ranges]
-    left = max(wanted - sum(whole), 1)
-    left_total = sum(found.size for found, stays in zip(ranges, whole, strict=True) if not stays)
+    total = sum(offset_range.size for offset_range in ranges)
+    whole = [_share(offset_range.size, total, tasks) == 1 for offset_range in ranges]
+    left = max(tasks - sum(whole), 1)
+    left_total = sum(offset_range.size for offset_range, stays in zip(ranges, whole, strict=True) if not stays)
     pieces: list[OffsetRange] = []
-    for found, stays in zip(ranges, whole, strict=True):
-        pieces.extend([found] if stays else _cut(found, _share(found.size, left_total, left)))
+    for offset_range, stays in zip(ranges, whole, strict=True):
+        pieces.extend([offset_range] if stays else _cut(offset_range, _share(offset_range.size, left_total, left)))
     return pieces
 
 
@@ -75,13 +75,13 @@ def _share(size: int, total: int, parts: int) -> int:
     return max(int(size / total * parts + 0.5), 1)
 
 
-def _cut(found: OffsetRange, parts: int) -> list[OffsetRange]:
+def _cut(offset_range: OffsetRange, parts: int) -> list[OffsetRange]:
     """Consecutive pieces whose sizes differ by at most one."""
     pieces: list[OffsetRange] = []
-    start = found.start
+    start = offset_range.start
     for left in range(parts, 0, -1):
-        end = start + (found.end - start) // left if left > 1 else found.end
+        end = start + (offset_range.end - start) // left if left > 1 else offset_range.end
         if end > start:
-            pieces.append(replace(found, start=start, end=end))
+            pieces.append(replace(offset_range, start=start, end=end))
         start = end
     return pieces

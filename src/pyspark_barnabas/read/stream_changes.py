@@ -29,8 +29,8 @@ class Losses:
         self._fails = fails
         self._told: set[str] = set()
 
-    def report(self, found: Iterable[DataSourceError]) -> None:
-        for loss in found:
+    def report(self, losses: Iterable[DataSourceError]) -> None:
+        for loss in losses:
             if self._fails:
                 raise loss
             if str(loss) not in self._told:
@@ -54,18 +54,18 @@ def recreated(topic: str) -> DataSourceError:
 
 def gone(partitions: Sequence[TopicPartition], subscription: Subscription, record_filter: RecordFilter) -> list[DataSourceError]:
     """Reports partitions that the stream has read and that are deleted, or no longer part of the subscription."""
-    found: list[DataSourceError] = []
+    losses: list[DataSourceError] = []
     asked_for = [one for one in partitions if subscription.includes(one) and record_filter.wants(*one)]
     if others := [one for one in partitions if one not in asked_for]:
-        found.append(
+        losses.append(
             CheckpointError(
                 f"The checkpoint has offsets of {_listed(others)}, which this query does not read ({subscription}): it is of another "
                 f"query, or the options were changed. Use a 'checkpointLocation' of its own, or the options as they were. {_GO_ON}"
             )
         )
     if asked_for:
-        found.append(DataLossError(f"{_listed(asked_for)} is gone: the topic was deleted. Some data may have been missed. {_GO_ON}"))
-    return found
+        losses.append(DataLossError(f"{_listed(asked_for)} is gone: the topic was deleted. Some data may have been missed. {_GO_ON}"))
+    return losses
 
 
 def receded(partition: TopicPartition, before: int, now: int) -> DataSourceError:

@@ -103,7 +103,7 @@ class StreamPlanner:
         self._losses.report([added_too_late(partition, first) for partition, first in sorted(firsts.items()) if first > 0])
         begin.update(firsts)
         ranges = [self._range(partition, begin[partition], end) for partition in sorted(readable)]
-        narrowed = [left for found in ranges if (left := self._options.record_filter.narrowed(found)) is not None]
+        narrowed = [left for offset_range in ranges if (left := self._options.record_filter.narrowed(offset_range)) is not None]
         return split_ranges(narrowed, self._options.min_partitions, self._options.max_records_per_partition)
 
     def finished(self, offset: StreamOffset) -> None:

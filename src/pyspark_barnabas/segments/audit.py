@@ -60,10 +60,10 @@ def audit(spark: SparkSession, logs: Sequence[PartitionLog]) -> Audit:
     """Audits these replicas."""
     rows = [(number, pickle.dumps(tasks)) for number, tasks in enumerate(_task_groups(logs))]
     plan = spark.createDataFrame(rows, "number int, tasks binary")
-    found = plan.repartition(max(len(rows), 1), "number").mapInArrow(_check, SCHEMA).persist()
-    segments = found.where(found.kind == SEGMENT).select(*_SEGMENT_COLUMNS)
-    faults = found.where(found.kind == FAULT).select(*_FAULT_COLUMNS)
-    return Audit(segments, faults.unionByName(_overlaps(found)).unionByName(_disagreements(found)), found)
+    findings = plan.repartition(max(len(rows), 1), "number").mapInArrow(_check, SCHEMA).persist()
+    segments = findings.where(findings.kind == SEGMENT).select(*_SEGMENT_COLUMNS)
+    faults = findings.where(findings.kind == FAULT).select(*_FAULT_COLUMNS)
+    return Audit(segments, faults.unionByName(_overlaps(findings)).unionByName(_disagreements(findings)), findings)
 
 
 def tasks_of(logs: Iterable[PartitionLog]) -> list[AuditTask]:
@@ -72,17 +72,17 @@ def tasks_of(logs: Iterable[PartitionLog]) -> list[AuditTask]:
     for log in logs:
         replicas.setdefault(TopicPartition(log.topic, log.partition), []).append(log)
     tasks: list[AuditTask] = []
-    for found in replicas.values():
-        common = _common_offsets(found) if len(found) > 1 else None
-        for log in found:
+    for copies in replicas.values():
+        common = _common_offsets(copies) if len(copies) > 1 else None
+        for log in copies:
             bases = [segment.base_offset for segment in log.segments]
             for number, segment in enumerate(log.segments):
                 end = bases[number + 1] if number + 1 < len(bases) else None
-                snapshots = tuple(each for each in log.snapshots if each[0] >= (segment.base_offset if number else 0))
-                snapshots = tuple(each for each in snapshots if end is None or each[0] < end)
+                snapshots = tuple(snapshot for snapshot in log.snapshots if snapshot[0] >= (segment.base_offset if number else 0))
+                snapshots = tuple(snapshot for snapshot in snapshots if end is None or snapshot[0] < end)
                 tasks.append(
                     AuditTask(
-                        log.topic, log.partition, log.store, log.place, segment, end is None, snapshots, common, len(found), log.cleaned_to
+                        log.topic, log.partition, log.store, log.place, segment, end is None, snapshots, common, len(copies), log.cleaned_to
                     )
                 )
     return tasks
@@ -117,14 +117,14 @@ def _check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
-def _overlaps(found: DataFrame) -> DataFrame:
+def _overlaps(findings: DataFrame) -> DataFrame:
     """Segments that begin below the last offset of the segment before them."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     # A file is named after its first offset, so names are in the order of the log.
     before = f.lag("last_offset").over(Window.partitionBy("place").orderBy("file"))
-    segments = found.where((found.kind == SEGMENT) & (found.batches > 0)).withColumn("before", before)
+    segments = findings.where((findings.kind == SEGMENT) & (findings.batches > 0)).withColumn("before", before)
     detail = f.concat(f.lit("begins at offset "), f.col("offset"), f.lit(", but the segment before it ends with "), f.col("before"))
     return (
         segments.where(f.col("offset") <= f.col("before"))
@@ -134,12 +134,12 @@ def _overlaps(found: DataFrame) -> DataFrame:
     )
 
 
-def _disagreements(found: DataFrame) -> DataFrame:
+def _disagreements(findings: DataFrame) -> DataFrame:
     """Ranges of offsets in which replicas have different batches."""
     from pyspark.sql import functions as f
 
     of_replica = (
-        found.where(found.kind == DIGEST)
+        findings.where(findings.kind == DIGEST)
         .groupBy("topic", "partition", "place", "offset", "last_offset", "replicas")
         .agg(
             (f.sum("digest") % f.lit(DIGEST_MODULUS)).alias("digest"),

@@ -42,8 +42,8 @@ class FileStore:
         """The entries of a directory, sorted by name."""
         system, root = self._system()
         selector = fs.FileSelector(_joined(root, path), recursive=False)
-        found = [Entry(info.base_name, int(info.size or 0), info.type == fs.FileType.Directory) for info in system.get_file_info(selector)]
-        return sorted(found)
+        listed = [Entry(info.base_name, int(info.size or 0), info.type == fs.FileType.Directory) for info in system.get_file_info(selector)]
+        return sorted(listed)
 
     def is_dir(self) -> bool:
         system, root = self._system()
@@ -78,8 +78,8 @@ class StoredFile:
         self.size: int = file.size()
 
     def read_at(self, position: int, size: int) -> bytes:
-        found: bytes = self._file.read_at(size, position)
-        return found
+        data: bytes = self._file.read_at(size, position)
+        return data
 
     def __enter__(self) -> StoredFile:
         return self

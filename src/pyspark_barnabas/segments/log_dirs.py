@@ -60,30 +60,30 @@ class PartitionLog:
 
 def parse_log_dirs(text: str) -> list[str]:
     """The directories of the option logDirs: paths or URIs, separated by commas."""
-    found = [each.strip() for each in text.split(",") if each.strip()]
-    if not found:
+    uris = [uri.strip() for uri in text.split(",") if uri.strip()]
+    if not uris:
         raise OptionError(LOG_DIRS, "must name at least one log directory, such as '/var/lib/kafka/data' or 's3://bucket/copy'.")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(uris))
 
 
 def find_partitions(uris: Iterable[str], wants: Callable[[TopicPartition], bool] | None = None) -> list[PartitionLog]:
     """Every replica in these directories. A directory is a log directory, which contains partitions, or the directory of one partition. The
     directories of partitions that `wants` rejects are not opened."""
-    found: list[PartitionLog] = []
+    logs: list[PartitionLog] = []
     for uri in uris:
         store = FileStore(uri)
         if not store.is_dir():
             raise OptionError(LOG_DIRS, f"'{uri}' is no directory.")
         entries = store.entries()
         if any(names.offset_of(entry.name) is not None and names.LOG_SUFFIX in entry.name for entry in entries):
-            found.append(_of_one_partition(uri))
+            logs.append(_of_one_partition(uri))
             continue
         checkpoints = _Checkpoints(store, entries)
         for entry in entries:
             partition = names.parse_partition_dir(entry.name) if entry.is_dir and not entry.name.endswith(_MARKED) else None
             if partition is not None and (wants is None or wants(partition)):
-                found.append(_read_partition(store, entry.name, partition, checkpoints))
-    return found
+                logs.append(_read_partition(store, entry.name, partition, checkpoints))
+    return logs
 
 
 def _of_one_partition(uri: str) -> PartitionLog:
@@ -163,7 +163,7 @@ def _segment(directory: str, files: dict[str, Entry], base_offset: int, suffix: 
 
     def path(kind: str) -> str | None:
         # The .log file is renamed first: its indexes may still have the .swap suffix, or may be renamed already.
-        return next((f"{directory}/{prefix}{kind}{each}" for each in (suffix, "") if f"{prefix}{kind}{each}" in files), None)
+        return next((f"{directory}/{prefix}{kind}{ending}" for ending in (suffix, "") if f"{prefix}{kind}{ending}" in files), None)
 
     log = f"{prefix}{names.LOG_SUFFIX}{suffix}"
     return SegmentFiles(

@@ -52,7 +52,7 @@ def transactions_of(log: PartitionLog) -> Transactions:
 
 def overlapping(aborted: Iterable[Aborted], first_offset: int, last_offset: int) -> list[Aborted]:
     """The transactions with records or a marker between two offsets, both included."""
-    return [each for each in aborted if each.first_offset <= last_offset and each.last_offset >= first_offset]
+    return [transaction for transaction in aborted if transaction.first_offset <= last_offset and transaction.last_offset >= first_offset]
 
 
 class TransactionWalk:
@@ -103,7 +103,7 @@ def _first_open(log: PartitionLog) -> int | None:
         except (CorruptSnapshot, ValueError, OSError) as error:
             _log.warning("A producer snapshot is passed over: %s", error)
             continue
-        open_ = {int(each.producer_id): int(each.current_txn_first_offset) for each in entries if each.current_txn_first_offset >= 0}
+        open_ = {int(entry.producer_id): int(entry.current_txn_first_offset) for entry in entries if entry.current_txn_first_offset >= 0}
         return _walked(log, open_, offset)
     return _walked(log, {}, 0)
 

@@ -319,7 +319,7 @@ class _Check:
             entries = decode_snapshot(self._task.store.read(path, SNAPSHOT_BYTES_MAX), path)
         except (CorruptSnapshot, ValueError, OSError):
             return None  # a broken snapshot is reported by the check of snapshots
-        return {int(each.producer_id): int(each.current_txn_first_offset) for each in entries if each.current_txn_first_offset >= 0}
+        return {int(entry.producer_id): int(entry.current_txn_first_offset) for entry in entries if entry.current_txn_first_offset >= 0}
 
     def _snapshot(self, path: str) -> Iterator[Finding]:
         try:

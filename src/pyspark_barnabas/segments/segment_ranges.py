@@ -83,12 +83,12 @@ def choose_replicas(logs: Sequence[PartitionLog]) -> list[PartitionLog]:
     for log in logs:
         replicas.setdefault(TopicPartition(log.topic, log.partition), []).append(log)
     chosen: list[PartitionLog] = []
-    for partition, found in sorted(replicas.items()):
-        ids = {log.topic_id for log in found if log.topic_id is not None}
+    for partition, copies in sorted(replicas.items()):
+        ids = {log.topic_id for log in copies if log.topic_id is not None}
         if len(ids) > 1:
-            places = ", ".join(log.place for log in found)
+            places = ", ".join(log.place for log in copies)
             raise OptionError(LOG_DIRS, f"{partition} stands in several directories, of different topics by their ids: {places}.")
-        chosen.append(found[0] if len(found) == 1 else max(found, key=lambda log: (log_end_offset(log), -log.log_start_offset)))
+        chosen.append(copies[0] if len(copies) == 1 else max(copies, key=lambda log: (log_end_offset(log), -log.log_start_offset)))
     return chosen
 
 
@@ -139,23 +139,23 @@ def _bounds(log: PartitionLog, options: SegmentOptions, record_filter: RecordFil
     earliest_ms = record_filter.earliest_ms()
     if earliest_ms is None or first >= end:
         return first, end
-    found = offset_at(log, earliest_ms)
-    return (first, first) if found is None else (max(first, found), end)
+    offset = offset_at(log, earliest_ms)
+    return (first, first) if offset is None else (max(first, offset), end)
 
 
 def _resolved(bound: Bound, log: PartitionLog, partition: TopicPartition, first_open: int | None) -> int:
     """The offset of an option, resolved for this log."""
-    wanted = bound.specs([partition]).get(partition)
-    if wanted is None:
+    spec = bound.specs([partition]).get(partition)
+    if spec is None:
         assert bound.offsets is not None
         return bound.offsets[partition]
-    if wanted == EARLIEST:
+    if spec == EARLIEST:
         return log.log_start_offset
-    if wanted == LATEST:
+    if spec == LATEST:
         return OFFSET_MAX
     latest = log_end_offset(log) if first_open is None else first_open
-    found = offset_at(log, wanted)
-    answer = -1 if found is None or found >= latest else found
+    offset = offset_at(log, spec)
+    answer = -1 if offset is None or offset >= latest else offset
     return bound.resolved([partition], {partition: answer}, {partition: latest})[partition]
 
 

@@ -43,8 +43,8 @@ class GroupPartition(InputPartition):
 
     @property
     def group(self) -> SegmentGroup:
-        found: SegmentGroup = self.value
-        return found
+        group: SegmentGroup = self.value
+        return group
 
 
 def segment_schema(options: Mapping[str, str]) -> StructType:
@@ -162,8 +162,8 @@ class _Decoder:
     def _aborted(self, batches: Sequence[Batch]) -> list[tuple[int, int]] | None:
         if self._group.aborted is None:
             return None
-        found = overlapping(self._group.aborted, int(batches[0].base_offset), int(batches[-1].last_offset))
-        return [(each.producer_id, each.first_offset) for each in found]
+        aborted = overlapping(self._group.aborted, int(batches[0].base_offset), int(batches[-1].last_offset))
+        return [(transaction.producer_id, transaction.first_offset) for transaction in aborted]
 
     def _decode(self, data: bytes, aborted: list[tuple[int, int]] | None) -> pa.RecordBatch:
         group = self._group

@@ -27,8 +27,8 @@ def offset_at(log: PartitionLog, timestamp_ms: int) -> int | None:
     """The offset of the first record at or after a time; None if there is none. Records below the log start offset do not count."""
     for number, segment in enumerate(log.segments):
         is_over = number + 1 < len(log.segments) and log.segments[number + 1].base_offset <= log.log_start_offset
-        if not is_over and (found := _in_segment(log, segment, timestamp_ms)) is not None:
-            return found
+        if not is_over and (offset := _in_segment(log, segment, timestamp_ms)) is not None:
+            return offset
     return None
 
 
@@ -39,9 +39,9 @@ def _in_segment(log: PartitionLog, segment: SegmentFiles, timestamp_ms: int) -> 
             for chunk in chunks(file, start, segment.size):
                 for batch in chunk.batches:
                     if batch.max_timestamp >= timestamp_ms and batch.last_offset >= log.log_start_offset:
-                        found = _in_batch(chunk.data, batch, timestamp_ms, log.log_start_offset)
-                        if found is not None:
-                            return found
+                        offset = _in_batch(chunk.data, batch, timestamp_ms, log.log_start_offset)
+                        if offset is not None:
+                            return offset
         except Damage as damage:
             if not damage.is_torn:
                 _log.warning("Looking for a time stops early in a segment: %s", damage)

@@ -57,7 +57,7 @@ def send_dead_letters(settings: ValueSettings, batch: pa.RecordBatch, faults: Ma
 
 def _headers(letter: Mapping[str, Any], reason: str, form: str) -> _Headers:
     """The record's headers, if they were read (includeHeaders), and those of the dead letter."""
-    own: _Headers = [(each["key"], each["value"]) for each in letter.get("headers") or ()]
+    own: _Headers = [(header["key"], header["value"]) for header in letter.get("headers") or ()]
     facts = {"message": reason[:REASON_MAX], "format": form, **{name: letter.get(name) for name in ("topic", "partition", "offset")}}
     return own + [(PREFIX + name, str(fact).encode()) for name, fact in facts.items() if fact is not None]
 
@@ -78,13 +78,13 @@ class _Producers:
         self._process_id = os.getpid()
 
     def get(self, settings: Mapping[str, str]) -> Producer:
-        wanted = {name: value for name, value in settings.items() if name in KEYS or name.startswith(_PLUGINS)}
-        key = frozenset(wanted.items())
+        own_settings = {name: value for name, value in settings.items() if name in KEYS or name.startswith(_PLUGINS)}
+        key = frozenset(own_settings.items())
         with self._lock:
             if self._process_id != os.getpid():  # after a fork: the threads exist only in the parent
                 self._known, self._process_id = {}, os.getpid()
-            found = self._known.pop(key, None)
-            producer = found[0] if found is not None else Producer(SharedSettings({"acks": "all", "linger.ms": "0", **wanted}))
+            known = self._known.pop(key, None)
+            producer = known[0] if known is not None else Producer(SharedSettings({"acks": "all", "linger.ms": "0", **own_settings}))
             self._close_idle(time.monotonic())
             self._known[key] = producer, time.monotonic()
             return producer

@@ -55,8 +55,8 @@ def _known(settings: ValueSettings, schema: StructType | None) -> StructType | N
     if schema is None or settings.flatten:
         return None if schema is None else _unflattened(settings, schema)
     kinds: dict[str, DataType] = {field.name: field.dataType for field in schema.fields}
-    found = kinds.get(settings.column)
-    return found if isinstance(found, StructType) else None
+    kind = kinds.get(settings.column)
+    return kind if isinstance(kind, StructType) else None
 
 
 _OF_THE_RECORD = frozenset(("key", "topic", "partition", "offset", "timestamp", "timestampType", "headers"))

@@ -59,8 +59,8 @@ def _row(fault: Exception, count: int) -> int | None:
     if isinstance(fault, NotPlain):
         row = fault.row
     else:
-        found = _IN_ROW.search(str(fault))
-        row = None if found is None else int(found[1])
+        match = _IN_ROW.search(str(fault))
+        row = None if match is None else int(match[1])
     return row if row is not None and 0 <= row < count else None
 
 

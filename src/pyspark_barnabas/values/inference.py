@@ -67,24 +67,24 @@ def sample(options: Mapping[str, str], count: int) -> list[bytes]:
     if not filled:
         return []
     share = max(count // len(filled), 1)
-    wanted = {partition: (max(starts[partition], ends[partition] - share), ends[partition]) for partition in filled}
-    return _read(clients, wanted, count)
+    ranges = {partition: (max(starts[partition], ends[partition] - share), ends[partition]) for partition in filled}
+    return _read(clients, ranges, count)
 
 
-def _read(clients: Mapping[str, str], wanted: Mapping[TopicPartition, tuple[int, int]], count: int) -> list[bytes]:
+def _read(clients: Mapping[str, str], ranges: Mapping[TopicPartition, tuple[int, int]], count: int) -> list[bytes]:
     values: list[bytes] = []
-    left = dict(wanted)
+    left = dict(ranges)
     settings = {name: value for name, value in clients.items() if name not in _NOT_FOR_A_SAMPLE}
     until = time.monotonic() + SAMPLE_TIMEOUT_S
     consumer: Consumer[bytes, bytes]
     with Consumer({**settings, "enable.auto.commit": "false"}) as consumer:
-        consumer.assign(list(wanted))
-        for partition, (start, _) in wanted.items():
+        consumer.assign(list(ranges))
+        for partition, (start, _) in ranges.items():
             consumer.seek(partition, start)
         while left and len(values) < count:
             if time.monotonic() > until:
                 raise OptionError(OPTION, f"the brokers gave no sample within {SAMPLE_TIMEOUT_S:.0f} seconds. Set 'value.schema'.")
-            values += _newest(consumer.poll(1.0), wanted)
+            values += _newest(consumer.poll(1.0), ranges)
             # Offsets without records (control batches, compaction) count as read when the position is past them.
             for partition in list(left):
                 if consumer.position(partition) >= left[partition][1]:
@@ -92,12 +92,12 @@ def _read(clients: Mapping[str, str], wanted: Mapping[TopicPartition, tuple[int,
     return values[:count]
 
 
-def _newest(records: Iterable[ConsumerRecord[bytes, bytes]], wanted: Mapping[TopicPartition, tuple[int, int]]) -> list[bytes]:
+def _newest(records: Iterable[ConsumerRecord[bytes, bytes]], ranges: Mapping[TopicPartition, tuple[int, int]]) -> list[bytes]:
     """The records that were there when the sampling began, so that later records do not change the sample."""
     return [
         record.value
         for record in records
-        if record.value is not None and record.offset < wanted[TopicPartition(record.topic, record.partition)][1]
+        if record.value is not None and record.offset < ranges[TopicPartition(record.topic, record.partition)][1]
     ]
 
 

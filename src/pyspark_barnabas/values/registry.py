@@ -55,25 +55,25 @@ def registered_schema(settings: ValueSettings, options: Mapping[str, str], form:
     subject = settings.subject or _subject(options)
     client = registry_client(settings.registry)
     try:
-        found = client.latest(subject, form) if settings.version is None else client.version(subject, settings.version, form)
+        registered = client.latest(subject, form) if settings.version is None else client.version(subject, settings.version, form)
     except SchemaRegistryError as fault:
         if fault.http_status != _NOT_FOUND:
             raise OptionError(REGISTRY_URL, f"the schema registry cannot be asked: {fault}.") from fault
         version = "" if settings.version is None else f" with a version {settings.version}"
         raise OptionError(SUBJECT, f"the schema registry has no subject '{subject}'{version}: {fault}.") from fault
-    _refuse_rules(found, settings.registry)
-    wanted = settings.format.upper()
-    if found.schema.type != wanted:
-        raise OptionError("value.format", f"the schema of subject '{subject}' is {found.schema.type}, not {wanted}.")
-    return found
+    _refuse_rules(registered, settings.registry)
+    expected = settings.format.upper()
+    if registered.schema.type != expected:
+        raise OptionError("value.format", f"the schema of subject '{subject}' is {registered.schema.type}, not {expected}.")
+    return registered
 
 
 def registered_json_struct(settings: ValueSettings, options: Mapping[str, str]) -> StructType:
     from pyspark_barnabas.values.json.json_schema import struct_of_json_schema
 
-    found = registered_schema(settings, options)
-    named = dict(registry_client(settings.registry).referenced_schemas(found.schema))
-    return struct_of_json_schema(found.schema.text, {name: schema.text for name, schema in named.items()})
+    registered = registered_schema(settings, options)
+    named = dict(registry_client(settings.registry).referenced_schemas(registered.schema))
+    return struct_of_json_schema(registered.schema.text, {name: schema.text for name, schema in named.items()})
 
 
 def registry_client(settings: Mapping[str, str]) -> SchemaRegistryClient:
@@ -90,13 +90,13 @@ def writer_schema(settings: Mapping[str, str], schema: int | str, form: str | No
     """The schema of a frame. Raises UnknownFrame if there is none, and DataSourceError if the registry does not answer."""
     client = registry_client(settings)
     try:
-        found = client.schema_by_id(schema, form=form) if isinstance(schema, int) else client.schema_by_guid(schema, form)
+        registered = client.schema_by_id(schema, form=form) if isinstance(schema, int) else client.schema_by_guid(schema, form)
     except SchemaRegistryError as fault:
         if fault.http_status == _NOT_FOUND:
             raise UnknownFrame(f"the registry has no schema {schema}") from None
         raise DataSourceError(f"The schema registry (option '{REGISTRY_URL}') cannot be asked for schema {schema}: {fault}") from fault
-    _refuse_rules(found, settings)
-    return found.schema
+    _refuse_rules(registered, settings)
+    return registered.schema
 
 
 def frame_of(value: bytes, header: bytes | None = None) -> Frame:
@@ -121,7 +121,7 @@ def schema_headers(batch: pa.RecordBatch) -> Iterator[bytes | None]:
             yield None
         return
     for headers in batch.column(at).to_pylist():
-        yield next((each["value"] for each in headers or () if each["key"] == VALUE_HEADER), None)
+        yield next((header["value"] for header in headers or () if header["key"] == VALUE_HEADER), None)
 
 
 def strip_json_frames(values: pa.Array, batch: pa.RecordBatch, settings: Mapping[str, str]) -> Unframed:
@@ -156,12 +156,12 @@ def _all_exist(fronts: pa.Array, settings: Mapping[str, str]) -> bool:
     return True
 
 
-def _refuse_rules(found: RegisteredSchema, settings: Mapping[str, str]) -> None:
+def _refuse_rules(registered: RegisteredSchema, settings: Mapping[str, str]) -> None:
     """Raises an error for a schema with rules: a rule may decrypt a field, and ignoring it would give wrong values."""
-    if found.has_rules and settings.get("rules.ignore", "false").lower() != "true":
+    if registered.has_rules and settings.get("rules.ignore", "false").lower() != "true":
         raise OptionError(
             "value.rules.ignore",
-            f"schema {found.id} has rules (data contracts), which are not carried out here; 'true' goes on without them.",
+            f"schema {registered.id} has rules (data contracts), which are not carried out here; 'true' goes on without them.",
         )
 
 

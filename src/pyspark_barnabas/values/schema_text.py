@@ -78,9 +78,9 @@ def struct_of(text: str, option: str = OPTION) -> StructType:
         arrow_type(kind)
     except (SchemaError, RecursionError) as fault:
         raise OptionError(option, f"cannot be used: {str(fault).rstrip('.')}. It is '{text[:200]}'.") from None
-    found = nullable(kind)
-    assert isinstance(found, StructType)
-    return found
+    struct = nullable(kind)
+    assert isinstance(struct, StructType)
+    return struct
 
 
 def _from_json(text: str) -> DataType:
@@ -204,13 +204,13 @@ class _Ddl:
 
 
 def _tokens(text: str) -> list[str]:
-    found: list[str] = []
+    tokens: list[str] = []
     at = 0
     end = len(text.rstrip())
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None:
             raise SchemaError(f"'{text[at : at + 20].strip()}' cannot be read")
-        found.append(match[match.lastgroup or 0])
+        tokens.append(match[match.lastgroup or 0])
         at = match.end()
-    return found
+    return tokens

@@ -151,8 +151,8 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     table = pa.Table.from_batches(batches).combine_chunks()
-    found = table.to_batches()
-    return found[0] if found else batches[0]
+    combined = table.to_batches()
+    return combined[0] if combined else batches[0]
 
 
 def _rows_where(topics: pa.Array, name: str) -> pa.Array:

@@ -44,15 +44,15 @@ class Rows:
 
 def check_schema(schema: StructType, topic: str | None) -> None:
     """Raises an error if the DataFrame lacks a required column or has one of another type."""
-    found = {field.name.lower(): field.dataType.simpleString() for field in schema.fields}
-    if topic is None and "topic" not in found:
+    kinds = {field.name.lower(): field.dataType.simpleString() for field in schema.fields}
+    if topic is None and "topic" not in kinds:
         raise SchemaError("topic option required when no 'topic' attribute is present. Use the topic option for setting a topic.")
-    if "value" not in found:
+    if "value" not in kinds:
         raise SchemaError("Required attribute 'value' not found.")
     for name, allowed in _TYPES.items():
         if name == "topic" and topic is not None:
             continue
-        kind = found.get(name)
+        kind = kinds.get(name)
         if kind is not None and kind not in allowed:
             raise SchemaError(f"{name} attribute unsupported type {kind}. {name} must be a(n) {' or '.join(allowed)}.")
 

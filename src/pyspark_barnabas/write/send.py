@@ -188,10 +188,10 @@ class Sender:
             return PartitionProduceResponse()
         assert isinstance(response, ProduceResponse)
         answer = response.responses[0].partition_responses[0]
-        told = answer.current_leader
-        if told is not None and answer.error_code in _NEW_LEADER and told.leader_id != -1:
+        new_leader = answer.current_leader
+        if new_leader is not None and answer.error_code in _NEW_LEADER and new_leader.leader_id != -1:
             nodes = [Node(end.node_id, end.host, end.port, end.rack) for end in response.node_endpoints]
-            self._metadata.update_partition_leadership({batch.partition: (told.leader_id, told.leader_epoch)}, nodes)
+            self._metadata.update_partition_leadership({batch.partition: (new_leader.leader_id, new_leader.leader_epoch)}, nodes)
         return answer
 
     async def _leader(self, partition: TopicPartition, deadline_ms: int) -> Node:

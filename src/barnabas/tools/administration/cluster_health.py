@@ -191,7 +191,7 @@ _CONDITIONS: Final[tuple[tuple[str, Severity, str], ...]] = (
 
 def _as_json(value: Problem | Broker | Group | LogDir) -> dict[str, Any]:
     """The fields, named as in all JSON of the tools: isFenced."""
-    return {_camel(name): each for name, each in asdict(value).items()}
+    return {_camel(name): content for name, content in asdict(value).items()}
 
 
 def _camel(name: str) -> str:

@@ -47,7 +47,7 @@ def metadata_level(text: str) -> int:
 
 
 def metadata_name(level: int) -> str | None:
-    return next((name for name, each in METADATA_VERSIONS.items() if each == level), None)
+    return next((name for name, number in METADATA_VERSIONS.items() if number == level), None)
 
 
 def default_level(feature: str, metadata: int) -> int:

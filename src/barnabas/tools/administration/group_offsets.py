@@ -45,8 +45,8 @@ def log_offsets(admin: Admin, partitions: Collection[TopicPartition], timestamp:
 
 def committed_offsets(admin: Admin, group: str, timeout_ms: int) -> dict[TopicPartition, Any]:
     with wrapped_execution():
-        found: Mapping[TopicPartition, Any] = admin.list_consumer_group_offsets(group, timeout_ms=timeout_ms)[group]
-    return {partition: offset for partition, offset in found.items() if offset is not None}
+        committed: Mapping[TopicPartition, Any] = admin.list_consumer_group_offsets(group, timeout_ms=timeout_ms)[group]
+    return {partition: offset for partition, offset in committed.items() if offset is not None}
 
 
 def topic_partitions(admin: Admin, topics: Iterable[str], timeout_ms: int) -> dict[TopicPartition, Any]:
@@ -62,7 +62,7 @@ def offset_rows(admin: Admin, group: str, description: Any, timeout_ms: int) -> 
     rows: list[group_text.Row] = []
     assigned: set[TopicPartition] = set()
     members = [member for member in description.members if member.assignment.topic_partitions]
-    for member in sorted(members, key=lambda each: -len(each.assignment.topic_partitions)):
+    for member in sorted(members, key=lambda candidate: -len(candidate.assignment.topic_partitions)):
         partitions = set(member.assignment.topic_partitions)
         assigned |= partitions
         rows += _rows(admin, group, partitions, committed, (member.consumer_id, member.host, member.client_id), timeout_ms)
@@ -81,8 +81,8 @@ def _rows(
     timeout_ms: int,
 ) -> list[group_text.Row]:
     with wrapped_execution():
-        infos = topic_partitions(admin, (each.topic for each in partitions), timeout_ms)
-    without_leader = {each for each in partitions if each in infos and infos[each].leader is None}
+        infos = topic_partitions(admin, (partition.topic for partition in partitions), timeout_ms)
+    without_leader = {partition for partition in partitions if partition in infos and infos[partition].leader is None}
     ends = log_offsets(admin, partitions - without_leader, _LATEST, timeout_ms)
     rows = []
     for partition in sorted(partitions):
@@ -137,8 +137,8 @@ class Resets:
         self._check_partitions(partitions)
         offsets = self._new_offsets(group, partitions)
         if self._options.has("execute"):
-            wanted = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
-            self._admin.alter_consumer_group_offsets(group, wanted, timeout_ms=self._timeout_ms).all()
+            commits = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
+            self._admin.alter_consumer_group_offsets(group, commits, timeout_ms=self._timeout_ms).all()
         return dict(sorted(offsets.items()))
 
     def _partitions(self, group: str) -> list[TopicPartition]:
@@ -153,11 +153,11 @@ class Resets:
 
     def _check_partitions(self, partitions: Sequence[TopicPartition]) -> None:
         with wrapped_execution():
-            infos = topic_partitions(self._admin, (each.topic for each in partitions), self._timeout_ms)
-        missing = [str(each) for each in partitions if each not in infos]
+            infos = topic_partitions(self._admin, (partition.topic for partition in partitions), self._timeout_ms)
+        missing = [str(partition) for partition in partitions if partition not in infos]
         if missing:
             raise UnknownTopicOrPartition(f'The partitions "{",".join(missing)}" do not exist')
-        headless = [str(each) for each in partitions if infos[each].leader is None]
+        headless = [str(partition) for partition in partitions if infos[partition].leader is None]
         if headless:
             raise LeaderNotAvailable(f'The partitions "{",".join(headless)}" have no leader')
 
@@ -184,31 +184,31 @@ class Resets:
         options.usage(f"Option '[reset-offsets]' requires one of the following scenarios: [{listed}]")
 
     def _ends(self, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
-        return {each: info.offset for each, info in log_offsets(self._admin, partitions, timestamp, self._timeout_ms).items()}
+        return {partition: info.offset for partition, info in log_offsets(self._admin, partitions, timestamp, self._timeout_ms).items()}
 
-    def _in_range(self, wanted: Offsets) -> Offsets:
-        starts, ends = self._ends(wanted, _EARLIEST), self._ends(wanted, _LATEST)
-        return {each: max(min(offset, ends[each]), starts[each]) for each, offset in wanted.items()}
+    def _in_range(self, offsets: Offsets) -> Offsets:
+        starts, ends = self._ends(offsets, _EARLIEST), self._ends(offsets, _LATEST)
+        return {partition: max(min(offset, ends[partition]), starts[partition]) for partition, offset in offsets.items()}
 
     def _shifted(self, group: str, partitions: Sequence[TopicPartition], shift: int) -> Offsets:
         committed = committed_offsets(self._admin, group, self._timeout_ms)
-        for each in partitions:
-            if each not in committed:
-                raise BadArgument(f"Cannot shift offset for partition {each} since there is no current committed offset")
-        return {each: committed[each].offset + shift for each in partitions}
+        for partition in partitions:
+            if partition not in committed:
+                raise BadArgument(f"Cannot shift offset for partition {partition} since there is no current committed offset")
+        return {partition: committed[partition].offset + shift for partition in partitions}
 
     def _current(self, group: str, partitions: Sequence[TopicPartition]) -> Offsets:
         committed = committed_offsets(self._admin, group, self._timeout_ms)
-        return {each: committed[each].offset for each in partitions if each in committed} | self._ends(
-            [each for each in partitions if each not in committed], _LATEST
+        return {partition: committed[partition].offset for partition in partitions if partition in committed} | self._ends(
+            [partition for partition in partitions if partition not in committed], _LATEST
         )
 
     def at_time(self, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
-        found = self._ends(partitions, timestamp)
-        empty = [each for each, offset in found.items() if offset == _UNKNOWN_OFFSET]
-        for each in empty:
-            print(f"\nWarn: Partition {each.partition} from topic {each.topic} is empty. Falling back to latest known offset.")
-        return {each: offset for each, offset in found.items() if offset != _UNKNOWN_OFFSET} | self._ends(empty, _LATEST)
+        offsets = self._ends(partitions, timestamp)
+        empty = [partition for partition, offset in offsets.items() if offset == _UNKNOWN_OFFSET]
+        for partition in empty:
+            print(f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. Falling back to latest known offset.")
+        return {partition: offset for partition, offset in offsets.items() if offset != _UNKNOWN_OFFSET} | self._ends(empty, _LATEST)
 
     def _from_file(self, group: str) -> Offsets:
         plan = parse_plan(read_text(self._options.text("from-file")), self._options.texts("group"))
@@ -310,10 +310,10 @@ def delete_offsets(admin: Admin, options: Options, timeout_ms: int) -> None:
     statuses: dict[TopicPartition, str] = {}
     partitions = [partition for text in options.texts("topic") if ":" in text for partition in parse_topic(text)]
     whole = [text for text in options.texts("topic") if ":" not in text]
-    found = admin.describe_topics(whole, timeout_ms=timeout_ms) if whole else {}
-    for topic in found:
+    descriptions = admin.describe_topics(whole, timeout_ms=timeout_ms) if whole else {}
+    for topic in descriptions:
         try:
-            partitions += [TopicPartition(topic, info.partition) for info in found[topic].partitions]
+            partitions += [TopicPartition(topic, info.partition) for info in descriptions[topic].partitions]
         except KafkaError as error:
             statuses[TopicPartition(topic, -1)] = f"Error: {described(error)}"
     outcomes = admin.delete_consumer_group_offsets(group, partitions, timeout_ms=timeout_ms)
@@ -334,7 +334,7 @@ def _print_top_level(group: str, error: KafkaError | None) -> None:
         ErrorCode.NON_EMPTY_GROUP,
     )
     by_partition = (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    code = next((each for each in ErrorCode if each == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
+    code = next((member for member in ErrorCode if member == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
     if code in whole_group:
         print(f"\nError: {code.message}")
     elif code in by_partition:

@@ -104,11 +104,11 @@ def _more(row: Mapping[str, Any], columns: Sequence[str], rows: Sequence[Row]) -
     if not columns:
         return ""
     widths = [15, _width(rows, "current-assignment", 20), 15, _width(rows, "target-assignment", 20)]
-    told = " ".join(
+    line = " ".join(
         f"{shown(row[name] or None if name.endswith('assignment') else row[name]):{width}}"
         for name, width in zip(columns, widths, strict=False)
     )
-    return f"{told} {shown(row['upgraded'])}" if "upgraded" in columns else told
+    return f"{line} {shown(row['upgraded'])}" if "upgraded" in columns else line
 
 
 def _assignment(partitions: Sequence[TopicPartition]) -> str | None:

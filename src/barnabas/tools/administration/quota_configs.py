@@ -64,14 +64,14 @@ def alter_ips(admin: Admin, types: Sequence[str], names: Sequence[str], added: M
 
 def as_json(admin: Admin, types: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
     """The quotas, and the credentials of users; a null name is the default entity."""
-    found: list[dict[str, Any]] = [
+    entities: list[dict[str, Any]] = [
         {"entity": dict(entity), "quotas": dict(values)} for entity, values in _quotas(admin, types, names).items()
     ]
     if has_credentials(types, names):
         for user, description in admin.describe_user_scram_credentials(list(names) or None).successes.items():
             credentials = {info.mechanism.mechanism_name: {"iterations": info.iterations} for info in description.credential_infos}
-            found.append({"entity": {"user": user}, "credentials": credentials})
-    return found
+            entities.append({"entity": {"user": user}, "credentials": credentials})
+    return entities
 
 
 def has_credentials(types: Sequence[str], names: Sequence[str]) -> bool:
@@ -85,8 +85,8 @@ def describe(admin: Admin, types: Sequence[str], names: Sequence[str]) -> None:
             if kind in entity:
                 name = entity[kind]
                 parts.append(f"{_TITLES[kind]} '{name}'" if name is not None else f"the default {_TITLES[kind]}")
-        told = ", ".join(f"{name}={double_text(value)}" for name, value in values.items())
-        print(f"Quota configs for {', '.join(parts)} are {told}")
+        configs = ", ".join(f"{name}={double_text(value)}" for name, value in values.items())
+        print(f"Quota configs for {', '.join(parts)} are {configs}")
 
 
 def describe_scram(admin: Admin, names: Sequence[str]) -> None:
@@ -98,8 +98,8 @@ def describe_scram(admin: Admin, names: Sequence[str]) -> None:
             simple = java_name(error).rpartition(".")[2]
             print(f"Error retrieving SCRAM credential configs for user-principal '{user}': {simple}: {message_of(error)}")
             continue
-        told = ", ".join(f"{info.mechanism.mechanism_name}=iterations={info.iterations}" for info in credentials)
-        print(f"SCRAM credential configs for user-principal '{user}' are {told}")
+        configs = ", ".join(f"{info.mechanism.mechanism_name}=iterations={info.iterations}" for info in credentials)
+        print(f"SCRAM credential configs for user-principal '{user}' are {configs}")
 
 
 def _only(what: str, kind: str, collection: str, names: Sequence[str]) -> str:

@@ -93,10 +93,10 @@ def parse_plan(text: str) -> Plan:
     fields = as_object(_parsed(text))
     _check_version(fields)
     plan = Plan([], {})
-    for each in map(as_object, as_list(fields.get("partitions", []))):
-        partition = TopicPartition(string(each, "topic"), integer(each, "partition"))
-        replicas = [to_integer(replica) for replica in as_list(_needed(each, "replicas"))]
-        dirs = [_path(path) for path in as_list(each["log_dirs"])] if "log_dirs" in each else [ANY_LOG_DIR] * len(replicas)
+    for entry in map(as_object, as_list(fields.get("partitions", []))):
+        partition = TopicPartition(string(entry, "topic"), integer(entry, "partition"))
+        replicas = [to_integer(replica) for replica in as_list(_needed(entry, "replicas"))]
+        dirs = [_path(path) for path in as_list(entry["log_dirs"])] if "log_dirs" in entry else [ANY_LOG_DIR] * len(replicas)
         if len(dirs) != len(replicas):
             raise AdminCommandFailed(
                 f"Size of replicas list {_listed(replicas)} is different from size of log dirs list {_listed(dirs)} "
@@ -119,7 +119,7 @@ def check_plan(plan: Plan) -> dict[TopicPartition, list[int]]:
     if repeated:
         raise AdminCommandFailed(f"Partition reassignment contains duplicate topic partitions: {','.join(map(str, repeated))}")
     twice = [(partition, duplicates(replicas)) for partition, replicas in plan.partitions]
-    complaints = [f"{partition} contains multiple entries for {','.join(map(str, found))}" for partition, found in twice if found]
+    complaints = [f"{partition} contains multiple entries for {','.join(map(str, brokers))}" for partition, brokers in twice if brokers]
     if complaints:
         raise AdminCommandFailed(f"Partition replica lists may not contain duplicate entries: {'. '.join(complaints)}")
     return dict(plan.partitions)
@@ -132,7 +132,7 @@ def parse_topics(text: str) -> list[str]:
         raise AdminOperation("The input string is not a valid JSON")
     fields = as_object(value)
     _check_version(fields)
-    topics = [string(as_object(each), "topic") for each in as_list(fields.get("topics", []))]
+    topics = [string(as_object(entry), "topic") for entry in as_list(fields.get("topics", []))]
     repeated = duplicates(topics)
     if repeated:
         raise AdminCommandFailed(f"List of topics to reassign contains duplicate entries: {_listed(repeated)}")
@@ -222,29 +222,30 @@ def plural(counted: Sized) -> str:
 def moves(under_way: Mapping[TopicPartition, Reassignment], proposed: Assignment, current: Assignment) -> Moves:
     """The moves of the reassignments in progress and of the plan. A partition that is being reassigned keeps its sources, because they are
     its replicas before the reassignment."""
-    found = {
-        partition: Move(set(each.replicas) - set(each.adding_replicas), set(each.adding_replicas)) for partition, each in under_way.items()
+    planned = {
+        partition: Move(set(reassignment.replicas) - set(reassignment.adding_replicas), set(reassignment.adding_replicas))
+        for partition, reassignment in under_way.items()
     }
     for partition, replicas in proposed.items():
-        if partition not in found and partition not in current:
+        if partition not in planned and partition not in current:
             raise ToolError(f"Trying to reassign a topic partition {partition} with 0 replicas")
-        sources = found[partition].sources if partition in found else set(current[partition])
-        found[partition] = Move(sources, set(replicas) - sources)
-    return found
+        sources = planned[partition].sources if partition in planned else set(current[partition])
+        planned[partition] = Move(sources, set(replicas) - sources)
+    return planned
 
 
-def leader_throttles(found: Moves) -> dict[str, str]:
+def leader_throttles(planned: Moves) -> dict[str, str]:
     """The throttled leader replicas by topic: all replicas before the move."""
-    return _throttled(found, {partition: move.sources for partition, move in found.items()})
+    return _throttled(planned, {partition: move.sources for partition, move in planned.items()})
 
 
-def follower_throttles(found: Moves) -> dict[str, str]:
+def follower_throttles(planned: Moves) -> dict[str, str]:
     """The throttled follower replicas by topic: only the new ones."""
-    return _throttled(found, {partition: move.destinations - move.sources for partition, move in found.items()})
+    return _throttled(planned, {partition: move.destinations - move.sources for partition, move in planned.items()})
 
 
-def moving_brokers(found: Moves) -> list[int]:
-    return sorted({broker for move in found.values() for broker in move.sources | move.destinations})
+def moving_brokers(planned: Moves) -> list[int]:
+    return sorted({broker for move in planned.values() for broker in move.sources | move.destinations})
 
 
 def duplicates(values: Iterable[T]) -> list[T]:
@@ -258,8 +259,8 @@ def duplicates(values: Iterable[T]) -> list[T]:
     return list(repeated)
 
 
-def _throttled(found: Moves, replicas: Mapping[TopicPartition, Iterable[int]]) -> dict[str, str]:
-    by_topic: dict[str, set[str]] = {partition.topic: set() for partition in found}
+def _throttled(planned: Moves, replicas: Mapping[TopicPartition, Iterable[int]]) -> dict[str, str]:
+    by_topic: dict[str, set[str]] = {partition.topic: set() for partition in planned}
     for partition, brokers in replicas.items():
         by_topic[partition.topic] |= {f"{partition.partition}:{broker}" for broker in brokers}
     return {topic: ",".join(sorted(components)) for topic, components in by_topic.items()}

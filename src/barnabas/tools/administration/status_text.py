@@ -49,7 +49,7 @@ def _lines(health: Health, all_groups: bool) -> Iterator[str]:
 
 
 def _brokers(health: Health) -> Iterator[Sequence[str]]:
-    sizes = {broker.id: sum(each.bytes for each in health.log_dirs if each.broker == broker.id) for broker in health.brokers}
+    sizes = {broker.id: sum(log_dir.bytes for log_dir in health.log_dirs if log_dir.broker == broker.id) for broker in health.brokers}
     for broker in health.brokers:
         yield (
             f"{broker.id}{'*' if broker.id == health.controller else ''}",
@@ -58,7 +58,7 @@ def _brokers(health: Health) -> Iterator[Sequence[str]]:
             _state(broker),
             str(broker.leads),
             str(broker.replicas),
-            size_text(sizes[broker.id]) if any(each.broker == broker.id for each in health.log_dirs) else "?",
+            size_text(sizes[broker.id]) if any(log_dir.broker == broker.id for log_dir in health.log_dirs) else "?",
             "?" if broker.apis is None else str(broker.apis),
             broker.version or "-",
         )
@@ -70,16 +70,16 @@ def _state(broker: Broker) -> str:
     return coloured("fenced", "yellow") if broker.is_fenced else coloured("up", "green")
 
 
-def _log_dir(each: LogDir) -> Sequence[str]:
-    share = each.used_share
+def _log_dir(log_dir: LogDir) -> Sequence[str]:
+    share = log_dir.used_share
     return (
-        str(each.broker),
-        each.path,
-        str(each.replicas),
-        size_text(each.bytes),
-        "?" if each.free_bytes is None else size_text(each.free_bytes),
+        str(log_dir.broker),
+        log_dir.path,
+        str(log_dir.replicas),
+        size_text(log_dir.bytes),
+        "?" if log_dir.free_bytes is None else size_text(log_dir.free_bytes),
         "?" if share is None else f"{share:.0%}",
-        coloured("online", "green") if each.error is None else coloured("offline", "red"),
+        coloured("online", "green") if log_dir.error is None else coloured("offline", "red"),
     )
 
 

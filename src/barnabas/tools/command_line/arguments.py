@@ -63,7 +63,7 @@ class Parser(ArgumentParser):
                 is_value = False
             elif action is not None:
                 is_value = action.nargs is None and word in known
-            elif any(each.nargs == REMAINDER for each in parser._actions):
+            elif any(other.nargs == REMAINDER for other in parser._actions):
                 return None  # the rest belongs to a sub-command
             elif re.match("--?[a-zA-Z]", word):
                 return word
@@ -72,8 +72,8 @@ class Parser(ArgumentParser):
         return None
 
     def _commands(self) -> dict[str, Parser]:
-        found = (action.choices for action in self._actions if isinstance(action, _SubParsersAction))
-        return {name: parser for choices in found for name, parser in choices.items()}
+        commands = (action.choices for action in self._actions if isinstance(action, _SubParsersAction))
+        return {name: parser for choices in commands for name, parser in choices.items()}
 
     def parse(self, arguments: list[str]) -> Any:
         unknown = self._unknown(arguments)

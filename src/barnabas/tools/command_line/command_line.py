@@ -19,10 +19,10 @@ def hide_overrides(is_secret: Callable[[str], bool]) -> None:
 
     Works on Linux only; on other systems they stay visible.
     """
-    found = _arguments()
-    if found is None:
+    arguments = _arguments()
+    if arguments is None:
         return
-    address, shown = found
+    address, shown = arguments
     for start, end in secret_values(shown, is_secret):
         stars = b"*" * min(_STARS, end - start)
         ctypes.memmove(address + start, stars.ljust(end - start, b"\0"), end - start)

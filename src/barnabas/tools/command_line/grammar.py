@@ -58,15 +58,15 @@ class Grammar:
     def given(self, words: Sequence[str]) -> dict[str, str]:
         """The options among the words, each with its last value; empty for an option without a value."""
         known = self.known(words)
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for index, word in enumerate(words):
             name, equals, value = word.partition("=")
             option = known.get(name) or known.get(f"-{name}")
             if option is None:
                 continue
             follows = words[index + 1] if option.value != "none" and index + 1 < len(words) else ""
-            found[option.name] = value if equals else follows
-        return found
+            values[option.name] = value if equals else follows
+        return values
 
 
 def grammar_of(tool: ModuleType) -> Grammar:
@@ -86,7 +86,9 @@ def _of_option(option: Option) -> GrammarOption:
 def _of_parser(parser: ArgumentParser) -> Grammar:
     options = {name: option for action in parser._actions for name, option in _of_action(parser, action)}
     below = [action for action in parser._actions if not action.option_strings and action.choices]
-    commands = {name: _of_parser(each) for action in below if isinstance(action.choices, Mapping) for name, each in action.choices.items()}
+    commands = {
+        name: _of_parser(subparser) for action in below if isinstance(action.choices, Mapping) for name, subparser in action.choices.items()
+    }
     words = [str(word) for action in below if not isinstance(action.choices, Mapping) for word in action.choices or ()]
     return Grammar(options, commands, words, first_line(parser.description or ""))
 

@@ -143,8 +143,8 @@ def _check_resolvable(kind: Any, config: Mapping[str, Any]) -> None:
     connection."""
     for setting in (BOOTSTRAP_SERVERS, "bootstrap.controllers"):
         given = config.get(setting)
-        found = [_ADDRESS.fullmatch(each.strip()) for each in given.split(",")] if isinstance(given, str) and given else []
-        if found and not any(match is None or _resolves(match[1]) for match in found):
+        addresses = [_ADDRESS.fullmatch(address.strip()) for address in given.split(",")] if isinstance(given, str) and given else []
+        if addresses and not any(match is None or _resolves(match[1]) for match in addresses):
             raise ClientNotMade(kind.__name__, ConfigRefused(f"No resolvable bootstrap urls given in {setting}"))
 
 
@@ -164,6 +164,6 @@ def validate_bootstrap(addresses: str | None) -> str | None:
     """What is wrong with the value of --bootstrap-server, or None."""
     if not (addresses or "").strip():
         return "Error while validating the bootstrap address\n"
-    if all(_ADDRESS.fullmatch(each) for each in str(addresses).rstrip(",").split(",")):
+    if all(_ADDRESS.fullmatch(address) for address in str(addresses).rstrip(",").split(",")):
         return None
     return "Please provide valid host:port like host1:9091,host2:9092\n"

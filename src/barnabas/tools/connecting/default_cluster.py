@@ -87,8 +87,8 @@ def _position(grammar: Grammar, words: Sequence[str], runs_alone: bool) -> int |
     if not runs_alone and (not words or (not given and not grammar.commands)):
         return None
     path = grammar.path(words)
-    for depth, each in enumerate(path):
-        if BOOTSTRAP_OPTION in each.options:
+    for depth, level in enumerate(path):
+        if BOOTSTRAP_OPTION in level.options:
             return _after_commands(path[:depth], words)
     return None
 

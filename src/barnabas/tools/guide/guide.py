@@ -25,12 +25,12 @@ def run_guided(tool: ModuleType, words: Sequence[str], run: Callable[[ModuleType
     if {"--help", "-h"} & grammar.given(words).keys():
         return _show_help(tool, words, run)
     try:
-        complete, told = with_default_cluster(grammar, words, os.environ, runs_alone=getattr(tool, "RUNS_ALONE", False))
+        complete, notice = with_default_cluster(grammar, words, os.environ, runs_alone=getattr(tool, "RUNS_ALONE", False))
     except ToolError as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return 1
-    if told:
-        print(told, file=sys.stderr)
+    if notice:
+        print(notice, file=sys.stderr)
     try:
         with giving_up_after(_patience_ms(tool, grammar, complete)):
             code = run(tool, complete)

@@ -17,7 +17,7 @@ _NOT_IN_BRACKETS: Final = r",(?=[^\]]*(?:\[|$))"
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Like near_name, for names with hyphens or capitals."""
-    plain = {each.lower().replace("-", "."): each for each in known}
+    plain = {candidate.lower().replace("-", "."): candidate for candidate in known}
     near = near_name(name, plain)
     return None if near is None else plain[near]
 
@@ -44,7 +44,7 @@ def _options(grammar: Grammar, words: Sequence[str]) -> Iterator[str]:
         name = word.partition("=")[0]
         option = known.get(name) or known.get(f"-{name}")
         if option is None and not is_value and _OPTION.match(name):
-            near = nearest(name.lstrip("-"), [each.lstrip("-") for each in known if each.startswith("--")])
+            near = nearest(name.lstrip("-"), [candidate.lstrip("-") for candidate in known if candidate.startswith("--")])
             if near is not None:
                 yield f"did you mean --{near}? There is no option {name}"
         is_value = option is not None and option.value != "none" and "=" not in word
@@ -66,8 +66,8 @@ def _settings(grammar: Grammar, words: Sequence[str]) -> Iterator[str]:
 
 def _names(listed: str) -> list[str]:
     """The names in `a=1,b=[2,3]`, or in `a,b`."""
-    found = (_SETTING.fullmatch(part) for part in re.split(_NOT_IN_BRACKETS, listed))
-    return [match[1] for match in found if match is not None]
+    matches = (_SETTING.fullmatch(part) for part in re.split(_NOT_IN_BRACKETS, listed))
+    return [match[1] for match in matches if match is not None]
 
 
 def setting_names() -> Collection[str]:

@@ -23,9 +23,9 @@ _CONSUMER: Final = "consumer"  # the protocol whose subscriptions and assignment
 _FRAME_VERSION: Final = 1
 
 
-def _coordinator_decoder(wanted: str) -> Decoder:
+def _coordinator_decoder(pattern: str) -> Decoder:
     """The decoder for a topic whose keys begin with the record type and whose values begin with a version."""
-    chosen = [schema for name, schema in schemas(COORDINATOR_RECORDS).items() if re.fullmatch(f"(?:{wanted})(Key|Value)", name)]
+    chosen = [schema for name, schema in schemas(COORDINATOR_RECORDS).items() if re.fullmatch(f"(?:{pattern})(Key|Value)", name)]
     known = {(schema["type"], schema["apiKey"]): schema for schema in chosen}
 
     def decode(record: Record) -> Shown:

@@ -65,18 +65,18 @@ class _Reader:
         self._at = 0
 
     def structure(self, fields: Fields) -> dict[str, Json]:
-        found: dict[str, Json] = {}
+        values: dict[str, Json] = {}
         for name, kind in fields:
             if isinstance(kind, str):
-                found[name] = self._scalar(kind)
+                values[name] = self._scalar(kind)
             elif name.endswith("!"):
-                found[name[:-1]] = self.structure(kind)
+                values[name[:-1]] = self.structure(kind)
             else:
-                found[name] = [self.structure(kind) for _ in range(self._length())]
+                values[name] = [self.structure(kind) for _ in range(self._length())]
         for _ in range(self._unsigned_varint()):
             self._unsigned_varint()
             self._take(self._unsigned_varint())
-        return found
+        return values
 
     def integer(self, size: int, signed: bool) -> int:
         return int.from_bytes(self._take(size), "big", signed=signed)

@@ -142,13 +142,13 @@ class CoordinatorFormatter(NoOpFormatter):
             kind = struct.unpack_from(">h", record.key)[0]
             if kind not in self._types:
                 return
-            told: dict[str, Any] = {"key": {"type": kind, "data": self._read(kind, "Key", record.key, 0)}, "value": None}
+            document: dict[str, Any] = {"key": {"type": kind, "data": self._read(kind, "Key", record.key, 0)}, "value": None}
             if record.value is not None:
                 version = struct.unpack_from(">h", record.value)[0]
-                told["value"] = {"version": version, "data": self._read(kind, "Value", record.value, version)}
+                document["value"] = {"version": version, "data": self._read(kind, "Value", record.value, version)}
         except Exception as error:
             raise ToolError(f"Could not read record at offset {record.offset} due to: {error}") from error
-        output.write(json_text(told).encode())
+        output.write(json_text(document).encode())
 
     def _read(self, kind: int, part: str, data: bytes, version: int) -> dict[str, Any]:
         return read_json(schemas(COORDINATOR_RECORDS)[f"{self._types[kind]}{part}"], data[2:], version)

@@ -31,8 +31,8 @@ _VERSION_MAX: Final = 2**15 - 1
 @cache
 def schemas(file: str) -> Mapping[str, Schema]:
     """The schemas of one file, by name."""
-    found: dict[str, Schema] = json.loads(pkgutil.get_data("barnabas.protocol", f"schemas/{file}.json") or b"{}")
-    return found
+    loaded: dict[str, Schema] = json.loads(pkgutil.get_data("barnabas.protocol", f"schemas/{file}.json") or b"{}")
+    return loaded
 
 
 def read_json(schema: Schema, data: bytes, version: int, *, whole: bool = True) -> dict[str, Any]:
@@ -41,11 +41,11 @@ def read_json(schema: Schema, data: bytes, version: int, *, whole: bool = True) 
     if not lowest <= version <= highest:
         raise InvalidRecord(f"{schema['name']} has the versions {lowest} to {highest}, not {version}")
     reader = Reader(data, 0, len(data))
-    structs = {each["name"]: each["fields"] for each in schema.get("commonStructs", ())}
-    found = _Structures(reader, version, _within(version, schema["flexibleVersions"]), structs).read(schema["fields"])
+    structs = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", ())}
+    document = _Structures(reader, version, _within(version, schema["flexibleVersions"]), structs).read(schema["fields"])
     if whole:
         reader.finish()
-    return found
+    return document
 
 
 def json_text(value: Any) -> str:
@@ -80,16 +80,16 @@ class _Structures:
         self._structs = structs
 
     def read(self, fields: Sequence[Schema]) -> dict[str, Any]:
-        present = [each for each in fields if _within(self._version, each.get("versions", each.get("taggedVersions")))]
-        tagged = {each["tag"]: each for each in present if _within(self._version, each.get("taggedVersions"))}
-        found = {each["name"]: self._value(each) for each in present if each not in tagged.values()}
+        present = [field for field in fields if _within(self._version, field.get("versions", field.get("taggedVersions")))]
+        tagged = {field["tag"]: field for field in present if _within(self._version, field.get("taggedVersions"))}
+        values = {field["name"]: self._value(field) for field in present if field not in tagged.values()}
         if self._flexible:
-            found |= self._tagged(tagged)
-        return {each["name"][0].lower() + each["name"][1:]: found[each["name"]] for each in present if each["name"] in found}
+            values |= self._tagged(tagged)
+        return {field["name"][0].lower() + field["name"][1:]: values[field["name"]] for field in present if field["name"] in values}
 
     def _tagged(self, known: Mapping[int, Schema]) -> dict[str, Any]:
         """The tagged fields that differ from their defaults."""
-        found = {}
+        values = {}
         for _ in range(self._reader.tagged_fields()):
             tag = self._reader.uvarint()
             end = self._reader.tagged_field_end()
@@ -99,8 +99,8 @@ class _Structures:
             value = self._value(known[tag], in_tag=True)
             self._reader.leave_tagged_field(end)
             if value != self._default(known[tag]):
-                found[known[tag]["name"]] = value
-        return found
+                values[known[tag]["name"]] = value
+        return values
 
     def _value(self, field: Schema, *, in_tag: bool = False) -> Any:
         kind: str = field["type"]
@@ -152,6 +152,6 @@ class _Structures:
             return _ZERO_UUID
         if kind in ("string", "bytes"):
             return default or ""
-        present = [each for each in self._fields(kind, field) if _within(self._version, each.get("versions"))]
-        untagged = [each for each in present if not _within(self._version, each.get("taggedVersions"))]
-        return {each["name"][0].lower() + each["name"][1:]: self._default(each) for each in untagged}
+        present = [member for member in self._fields(kind, field) if _within(self._version, member.get("versions"))]
+        untagged = [member for member in present if not _within(self._version, member.get("taggedVersions"))]
+        return {member["name"][0].lower() + member["name"][1:]: self._default(member) for member in untagged}

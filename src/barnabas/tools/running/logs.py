@@ -62,7 +62,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _escaped(text: str) -> str:
-    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return text if text.isprintable() else "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def _quoted(text: str) -> str:

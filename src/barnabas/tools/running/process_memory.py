@@ -21,10 +21,10 @@ def _tree(root: int) -> list[int]:
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
             children[_parent(int(entry))].append(int(entry))
-    found = [root]
-    for process in found:
-        found.extend(children[process])
-    return found
+    processes = [root]
+    for process in processes:
+        processes.extend(children[process])
+    return processes
 
 
 def _parent(process: int) -> int:

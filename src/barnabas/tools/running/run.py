@@ -139,10 +139,10 @@ class StopSignals:
             loop.add_signal_handler(number, self._told, number.name)
 
     def _told(self, name: str) -> None:
-        for told in (self.first, self.second):
-            if not told.done():
+        for signal_future in (self.first, self.second):
+            if not signal_future.done():
                 _log.info("Stopping on %s", name)
-                told.set_result(name)
+                signal_future.set_result(name)
                 return
 
 
@@ -168,9 +168,9 @@ def _prepare_process() -> None:
 
 def _announce(server: BrokerServer, config: BrokerConfig, log_format: str) -> None:
     """Prints the banner for people and the ready line for programs, and notifies the service manager."""
-    listening = ",".join(str(each) for each in server.endpoints)
+    listening = ",".join(str(endpoint) for endpoint in server.endpoints)
     cluster_id, node_id = server.broker.cluster_id, server.broker.broker_id
-    addresses = ", ".join(host_and_port(each.host, each.port) for each in server.advertised)
+    addresses = ", ".join(host_and_port(endpoint.host, endpoint.port) for endpoint in server.advertised)
     if log_format == "text":
         about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
         print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)

@@ -81,12 +81,13 @@ async def _view(tree: LocalTree, _: str) -> SharedStore:
 
 
 def _announce(servers: Sequence[BrokerServer], configs: Sequence[BrokerConfig], log_format: str) -> None:
-    listening = ",".join(str(each) for server in servers for each in server.endpoints)
-    addresses = ", ".join(host_and_port(each.host, each.port) for server in servers for each in server.advertised)
+    listening = ",".join(str(endpoint) for server in servers for endpoint in server.endpoints)
+    addresses = ", ".join(host_and_port(endpoint.host, endpoint.port) for server in servers for endpoint in server.advertised)
     cluster_id = servers[0].broker.cluster_id
     nodes = ",".join(str(server.broker.broker_id) for server in servers)
     if log_format == "text":
-        about = f"cluster {cluster_id}, {len(servers)} brokers, data in {', '.join(each for config in configs for each in config.log_dirs)}"
+        log_dirs = ", ".join(log_dir for config in configs for log_dir in config.log_dirs)
+        about = f"cluster {cluster_id}, {len(servers)} brokers, data in {log_dirs}"
         print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
     print(f"ready listeners={listening} node.id={nodes} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
     run.notify("READY=1")

@@ -43,13 +43,13 @@ def read_properties_file(path: str) -> dict[str, str]:
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
     """Parses the `name=value` pairs of --override; the last value of a name counts."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for override in overrides:
         name, equals, value = override.partition("=")
         if not equals or not name.strip():
             raise CannotRun(ExitCode.INVALID_CONFIG, f"--override {override}: write it as name=value")
-        found[name.strip()] = value.strip()
-    return found
+        properties[name.strip()] = value.strip()
+    return properties
 
 
 def settings(properties: Mapping[str, str], remarks: Sequence[str] = ()) -> Settings:
@@ -70,5 +70,5 @@ def _remarks(config: BrokerConfig) -> list[str]:
     if not ignored:
         return []
     remark = f"There is no KRaft quorum here, so these settings have no effect: {', '.join(ignored)}"
-    closed = [str(each) for each in config.listeners if each not in config.broker_listeners]
+    closed = [str(listener) for listener in config.listeners if listener not in config.broker_listeners]
     return [remark + (f"; not opened, since it is for controllers: {', '.join(closed)}" if closed else "")]

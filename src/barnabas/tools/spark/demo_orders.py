@@ -32,10 +32,10 @@ class Pace:
 
     def due(self, elapsed_s: float, sent: int, processed: int) -> int:
         """The number to send now; at most AHEAD_MAX orders wait to be processed."""
-        wanted = int(elapsed_s * self._rate) - sent if self._rate else _SLICE_RECORDS
+        due = int(elapsed_s * self._rate) - sent if self._rate else _SLICE_RECORDS
         if self._total:
-            wanted = min(wanted, self._total - sent)
-        return max(0, min(wanted, processed + AHEAD_MAX - sent))
+            due = min(due, self._total - sent)
+        return max(0, min(due, processed + AHEAD_MAX - sent))
 
     def is_over(self, sent: int) -> bool:
         return bool(self._total) and sent >= self._total

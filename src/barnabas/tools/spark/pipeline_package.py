@@ -61,10 +61,10 @@ def _write_tar(path: Path) -> int:
 def own_files() -> Iterator[tuple[Path, str]]:
     """The files of our packages and the shared libraries of the compiled modules, with their names in the archive."""
     for package in PACKAGES:
-        found = find_spec(package)
-        if found is None or found.origin is None:
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
             raise PackageRefused(f"the package {package} is not installed")
-        root = Path(found.origin).parent
+        root = Path(spec.origin).parent
         for file in sorted(root.rglob("*")):
             if file.is_file() and _LEFT_OUT not in file.parts:
                 yield file, f"{package}/{file.relative_to(root).as_posix()}"

@@ -41,8 +41,8 @@ class Failure:
 
 def failure_in(text: str) -> Failure | None:
     """The first error of ours in the output of Spark."""
-    found = _OUR_ERROR.search(text)
-    return None if found is None else Failure(found[1], found[2])
+    match = _OUR_ERROR.search(text)
+    return None if match is None else Failure(match[1], match[2])
 
 
 @dataclass
@@ -163,9 +163,16 @@ def ask_lag(admin: Admin, prefix: str) -> int | None:
     from barnabas.errors import KafkaError
 
     try:
-        groups = [each.group_id for each in admin.list_groups().valid if each.group_id == prefix or each.group_id.startswith(f"{prefix}-")]
+        groups = [
+            group.group_id for group in admin.list_groups().valid if group.group_id == prefix or group.group_id.startswith(f"{prefix}-")
+        ]
         committed = admin.list_consumer_group_offsets(dict.fromkeys(groups)).successes if groups else {}
-        offsets = [(partition, found.offset) for each in committed.values() for partition, found in each.items() if found is not None]
+        offsets = [
+            (partition, position.offset)
+            for by_partition in committed.values()
+            for partition, position in by_partition.items()
+            if position is not None
+        ]
         ends = admin.list_offsets({partition: OffsetSpec.latest() for partition, _ in offsets}).successes if offsets else {}
     except KafkaError:
         return None

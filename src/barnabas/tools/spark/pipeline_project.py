@@ -116,8 +116,8 @@ def find_spec_file(start: Path) -> Path:
 
 def _templates() -> Path:
     """The directory of the templates, found without importing the package, which would need Spark."""
-    found = find_spec("pyspark_barnabas")
-    places = [] if found is None or found.submodule_search_locations is None else list(found.submodule_search_locations)
+    spec = find_spec("pyspark_barnabas")
+    places = [] if spec is None or spec.submodule_search_locations is None else list(spec.submodule_search_locations)
     if not places:
         raise ProjectRefused("the package pyspark_barnabas, which comes with barnabas, is not installed")
     return Path(places[0], "pipelines", "templates")

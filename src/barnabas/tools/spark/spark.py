@@ -44,18 +44,18 @@ def require_spark(*, pipelines: bool = False) -> str:
     least = PIPELINES_MIN if pipelines else SPARK_MIN
     install = _INSTALL.format(least=".".join(map(str, least)))
     try:
-        found = version("pyspark")
+        installed = version("pyspark")
     except PackageNotFoundError:
         raise SparkMissing(f"pyspark is not installed: {install}") from None
-    if _numbers(found) < least:
+    if _numbers(installed) < least:
         purpose = "declarative pipelines need" if pipelines else "this needs"
-        raise SparkMissing(f"pyspark {found} is too old, {purpose} {'.'.join(map(str, least))} or newer: {install}")
+        raise SparkMissing(f"pyspark {installed} is too old, {purpose} {'.'.join(map(str, least))} or newer: {install}")
     needed = {**_NEEDED, **(_NEEDED_BY_PIPELINES if pipelines else {})}
     missing = [package for module, package in needed.items() if not _is_there(module)]
     if missing:
         raise SparkMissing(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, and Spark needs it: {install}")
     _require_java()
-    return found
+    return installed
 
 
 def require_java_version(text: str) -> None:

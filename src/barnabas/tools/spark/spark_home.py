@@ -55,10 +55,10 @@ def is_local(master: str) -> bool:
 
 def _installed() -> Path | None:
     """The directory of the Spark that pip installed; None for a PySpark that is only a client and has no jars."""
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
         return None
-    root = Path(found.origin).parent
+    root = Path(spec.origin).parent
     return root if (root / "jars").is_dir() and (root / "bin" / "spark-submit").is_file() else None
 
 

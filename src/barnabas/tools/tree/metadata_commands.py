@@ -91,7 +91,7 @@ def _exit(session: Session, given: Any) -> Iterator[str]:
 
 
 def _find(session: Session, given: Any) -> Iterator[str]:
-    for path in [each for each in given.paths if each] or ["."]:
+    for path in [path_given for path_given in given.paths if path_given] or ["."]:
         for _, node in _found(session, path):
             if node is None:
                 yield f"find: {path}: no such file or directory."
@@ -113,8 +113,8 @@ def _help(session: Session, given: Any) -> Iterator[str]:
 
 
 def _history(session: Session, given: Any) -> Iterator[str]:
-    wanted = len(session.history) if given.entries is None else max(0, given.entries)
-    first = max(0, len(session.history) - wanted)
+    count = len(session.history) if given.entries is None else max(0, given.entries)
+    first = max(0, len(session.history) - count)
     for index, line in enumerate(session.history[first:], first):
         yield f"{index: 5d}  {line}"
 
@@ -122,7 +122,7 @@ def _history(session: Session, given: Any) -> Iterator[str]:
 def _ls(session: Session, given: Any) -> Iterator[str]:
     files: list[str] = []
     directories: list[tuple[str, list[str]]] = []
-    for target in [each for each in given.targets if each] or ["."]:
+    for target in [target_given for target_given in given.targets if target_given] or ["."]:
         for path, node in _found(session, target):
             if node is None:
                 yield f"ls: {target}: no such file or directory."
@@ -209,11 +209,11 @@ def _widths(entries: Sequence[str], rows: int) -> list[int]:
 
 
 def _found(session: Session, target: str) -> Iterator[tuple[str, MetadataNode | None]]:
-    found = False
-    for each in session.state.find(target):
-        found = True
-        yield each
-    if not found:
+    is_found = False
+    for node in session.state.find(target):
+        is_found = True
+        yield node
+    if not is_found:
         yield "", None
 
 

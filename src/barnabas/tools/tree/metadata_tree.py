@@ -145,11 +145,11 @@ class ShellState:
 
     def find(self, glob: str) -> Iterator[tuple[str, MetadataNode]]:
         """The nodes of a path with `*`, `?` and `{a,b}`, by their absolute paths."""
-        found = [("", self.root)]
+        matching = [("", self.root)]
         for component in self.absolute(glob):
             matches = _matcher(component)
-            found = [(f"{path}/{name}", node.children[name]) for path, node in found for name in node.child_names() if matches(name)]
-        for path, node in found:
+            matching = [(f"{path}/{name}", node.children[name]) for path, node in matching for name in node.child_names() if matches(name)]
+        for path, node in matching:
             yield path or "/", node
 
 

@@ -60,48 +60,48 @@ class ZooKeeperCluster:
         from barnabas.metadata.znodes.cluster import decode_broker
 
         children = await self.tree.children(paths.BROKER_IDS)
-        found = {}
+        brokers = {}
         for broker in sorted(map(int, children.names)) if children is not None else ():
             node = await self.tree.get(paths.broker_id(broker))
             if node is not None:
-                found[broker] = decode_broker(broker, node.data)
-        return found
+                brokers[broker] = decode_broker(broker, node.data)
+        return brokers
 
     async def places(self, *, rack_aware: bool, among: Container[int] | None = None) -> list[BrokerMetadata]:
         """The live brokers for an assignment, with their racks if the assignment is rack-aware."""
         from barnabas.metadata.replica_assignment import BrokerMetadata
 
-        brokers = {id_: each for id_, each in (await self.brokers()).items() if among is None or id_ in among}
-        racks = [each.rack for each in brokers.values()]
+        brokers = {id_: broker for id_, broker in (await self.brokers()).items() if among is None or id_ in among}
+        racks = [broker.rack for broker in brokers.values()]
         if rack_aware and None in racks and any(rack is not None for rack in racks):
             raise AdminOperation(
                 "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica assignment "
                 "without rack information."
             )
-        return [BrokerMetadata(id_, each.rack if rack_aware else None) for id_, each in brokers.items()]
+        return [BrokerMetadata(id_, broker.rack if rack_aware else None) for id_, broker in brokers.items()]
 
     async def nodes(self) -> list[tuple[str, NodeData]]:
         """All nodes of the tree, level by level; nodes deleted in the meantime are left out."""
         from barnabas.metadata.tree import GetChildren, GetData
 
-        found: list[tuple[str, NodeData]] = []
+        nodes: list[tuple[str, NodeData]] = []
         level = ["/"]
         while level:
             data = await self.tree.handle([GetData(path) for path in level])
-            found += [(path, each.value) for path, each in zip(level, data, strict=True) if each.error is None]
+            nodes += [(path, answer.value) for path, answer in zip(level, data, strict=True) if answer.error is None]
             children = await self.tree.handle([GetChildren(path) for path in level])
-            below = [(path, each.value.names) for path, each in zip(level, children, strict=True) if each.error is None]
+            below = [(path, answer.value.names) for path, answer in zip(level, children, strict=True) if answer.error is None]
             level = [f"{path.rstrip('/')}/{name}" for path, names in below for name in names]
-        return found
+        return nodes
 
     async def replicas(self, topics: Iterable[str]) -> dict[TopicPartition, list[int]]:
         """The replicas of the partitions of those topics that exist."""
         from barnabas.topic_partition import TopicPartition
 
-        found: Mapping[str, TopicAssignment] = await self.admin.topic_assignments(sorted(set(topics)))
+        assignments: Mapping[str, TopicAssignment] = await self.admin.topic_assignments(sorted(set(topics)))
         return {
             TopicPartition(name, number): list(topic.partitions[number].replicas)
-            for name, topic in found.items()
+            for name, topic in assignments.items()
             for number in sorted(topic.partitions)
         }
 
@@ -138,8 +138,8 @@ async def _on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable
         with Waiting(f"ZooKeeper at {address}"):
             await tree.connect()
     except StoreUnusable as error:
-        told = str(error).replace("zookeeper.connect", "--zookeeper")
-        raise NotConnected(f"Timed out waiting for connection while in state: CONNECTING\n{told}") from None
+        reason = str(error).replace("zookeeper.connect", "--zookeeper")
+        raise NotConnected(f"Timed out waiting for connection while in state: CONNECTING\n{reason}") from None
     try:
         if await tree.exists("/") is None:
             raise NoSuchPath(f"{address}: ZooKeeper has no such path; correct it, or start a broker with it as its zookeeper.connect first")

@@ -90,7 +90,7 @@ def parse_entity(types: Sequence[str], names: Sequence[str], *, altering: bool) 
 async def run(cluster: ZooKeeperCluster, options: Options, types: Sequence[str], names: Sequence[str]) -> None:
     entity = parse_entity(types, names, altering=options.has("alter"))
     if options.has("alter"):
-        await _alter(cluster, entity, added_configs(options), [each.strip() for each in options.texts("delete-config")])
+        await _alter(cluster, entity, added_configs(options), [name.strip() for name in options.texts("delete-config")])
     else:
         await _describe(cluster, entity, options)
 
@@ -180,24 +180,24 @@ def scram_credential(mechanism: str, text: str) -> str:
     salted = hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations)
     stored_key = hashlib.new(name, hmac.digest(salted, b"Client Key", name)).digest()
     server_key = hmac.digest(salted, b"Server Key", name)
-    encoded = [base64.b64encode(each).decode() for each in (salt, stored_key, server_key)]
+    encoded = [base64.b64encode(part).decode() for part in (salt, stored_key, server_key)]
     return "salt={},stored_key={},server_key={},iterations={}".format(*encoded, iterations)
 
 
 async def _describe(cluster: ZooKeeperCluster, entity: Entity, options: Options) -> None:
     all_users = entity.kind == USERS and entity.name is None and entity.child is None
-    found: list[dict[str, Any]] = []
-    for each in await _all_entities(cluster, entity):
-        config = await cluster.admin.fetch_config(each.kind, each.path)
+    documents: list[dict[str, Any]] = []
+    for one in await _all_entities(cluster, entity):
+        config = await cluster.admin.fetch_config(one.kind, one.path)
         if not config and all_users:  # a node that exists only for the clients of the user
             continue
         if options.has("json"):
-            found.append({"entity": str(each), "path": f"{each.kind}/{each.path}", "configs": config})
+            documents.append({"entity": str(one), "path": f"{one.kind}/{one.path}", "configs": config})
         else:
             settings = ",".join(f"{name}={config[name]}" for name in ordering.java_properties(config))
-            print(f"Configs for {coloured(str(each), 'bold')} are {settings}")
+            print(f"Configs for {coloured(str(one), 'bold')} are {settings}")
     if options.has("json"):
-        print_json(found)
+        print_json(documents)
 
 
 async def _all_entities(cluster: ZooKeeperCluster, entity: Entity) -> list[Entity]:
@@ -205,7 +205,7 @@ async def _all_entities(cluster: ZooKeeperCluster, entity: Entity) -> list[Entit
         roots = [Entity(entity.kind, name) for name in await _children(cluster, entity.kind)]
         if entity.child is None:
             return roots
-        return [each for root in roots for each in await _clients(cluster, root, entity.child.kind)]
+        return [client for root in roots for client in await _clients(cluster, root, entity.child.kind)]
     if entity.child is not None and entity.child.name is None:
         return await _clients(cluster, entity, entity.child.kind)
     return [entity]

@@ -46,22 +46,22 @@ async def _generate(cluster: ZooKeeperCluster, options: Options) -> None:
 async def _execute(cluster: ZooKeeperCluster, options: Options) -> None:
     plan = plans.parse_plan(read_text(options.text("reassignment-json-file")))
     throttle = options.integer("throttle")
-    wanted = plans.check_plan(plan)
+    targets = plans.check_plan(plan)
     _refuse_log_dirs(plan)
-    current = await cluster.replicas(partition.topic for partition in wanted)
-    await _check_places(cluster, wanted, current)
+    current = await cluster.replicas(partition.topic for partition in targets)
+    await _check_places(cluster, targets, current)
     if await cluster.tree.exists(paths.REASSIGN_PARTITIONS) is not None:
         raise Terse(plans.EXISTING)
-    shown = plans.plan_json({partition: current[partition] for partition in wanted}, {})
+    shown = plans.plan_json({partition: current[partition] for partition in targets}, {})
     print(f"Current partition replica assignment\n\n{shown}\n\nSave this to use as the --reassignment-json-file option during rollback")
     if throttle >= 0:
         print(plans.VERIFY_PERIODICALLY)
-        await _throttle(cluster, plans.moves({}, wanted, current), throttle)
+        await _throttle(cluster, plans.moves({}, targets, current), throttle)
         print(f"The inter-broker throttle limit was set to {throttle} B/s")
     await cluster.tree.create_recursive(
-        paths.REASSIGN_PARTITIONS, encode_reassignment({partition: tuple(replicas) for partition, replicas in wanted.items()})
+        paths.REASSIGN_PARTITIONS, encode_reassignment({partition: tuple(replicas) for partition, replicas in targets.items()})
     )
-    print(f"Successfully started partition reassignment{plans.plural(wanted)} for {','.join(map(str, sorted(wanted)))}")
+    print(f"Successfully started partition reassignment{plans.plural(targets)} for {','.join(map(str, sorted(targets)))}")
 
 
 def _refuse_log_dirs(plan: plans.Plan) -> None:
@@ -69,23 +69,23 @@ def _refuse_log_dirs(plan: plans.Plan) -> None:
         raise AdminCommandFailed("bootstrap-server needs to be provided when replica reassignments are present.")
 
 
-async def _check_places(cluster: ZooKeeperCluster, wanted: plans.Assignment, current: plans.Assignment) -> None:
-    missing = [partition for partition in wanted if partition not in current]
+async def _check_places(cluster: ZooKeeperCluster, targets: plans.Assignment, current: plans.Assignment) -> None:
+    missing = [partition for partition in targets if partition not in current]
     if missing:
         raise AdminCommandFailed(f"The proposed assignment contains non-existent partitions: List({', '.join(map(str, missing))})")
     alive = await cluster.brokers()
-    absent = dict.fromkeys(broker for replicas in wanted.values() for broker in replicas if broker not in alive)
+    absent = dict.fromkeys(broker for replicas in targets.values() for broker in replicas if broker not in alive)
     if absent:
         raise AdminCommandFailed(f"The proposed assignment contains non-existent brokerIDs: {','.join(map(str, absent))}")
 
 
-async def _throttle(cluster: ZooKeeperCluster, found: plans.Moves, throttle: int) -> None:
-    leaders, followers = plans.leader_throttles(found), plans.follower_throttles(found)
+async def _throttle(cluster: ZooKeeperCluster, moves: plans.Moves, throttle: int) -> None:
+    leaders, followers = plans.leader_throttles(moves), plans.follower_throttles(moves)
     for topic in sorted(leaders):
         values = dict(zip(plans.TOPIC_THROTTLES, (leaders[topic], followers[topic]), strict=True))
         await cluster.admin.change_topic_config(topic, await cluster.admin.fetch_config(TOPIC, topic) | values)
     rates = dict.fromkeys(plans.BROKER_THROTTLES[:2], str(throttle))
-    for broker in plans.moving_brokers(found):
+    for broker in plans.moving_brokers(moves):
         await cluster.admin.change_broker_config(broker, await cluster.admin.fetch_config(BROKER, str(broker)) | rates)
 
 

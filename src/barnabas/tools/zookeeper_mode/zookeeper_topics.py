@@ -90,7 +90,7 @@ async def _check_new(cluster: ZooKeeperCluster, name: str) -> None:
     if name in names:
         raise TopicExists(f"Topic '{name}' already exists.")
     unified = topic_name.unify_collision_chars(name)
-    colliding = [each for each in names if topic_name.unify_collision_chars(each) == unified]
+    colliding = [existing for existing in names if topic_name.unify_collision_chars(existing) == unified]
     if colliding:
         raise InvalidTopic(f"Topic '{name}' collides with existing topics: {', '.join(colliding)}")
 
@@ -201,19 +201,19 @@ async def _describe(cluster: ZooKeeperCluster, options: Options) -> None:
     names = chosen_topics(await cluster.topics(), options)
     refuse_missing(names, options)
     live = set(await cluster.brokers())
-    found = await cluster.admin.topic_assignments(names)
+    assignments = await cluster.admin.topic_assignments(names)
     described = []
     for name in names:
-        if name not in found:
+        if name not in assignments:
             print(f"Topic {name} doesn't exist!")
             continue
         config = await cluster.admin.fetch_config(TOPIC, name)
-        states = {number: await _state(cluster, name, number) for number in sorted(found[name].partitions)}
+        states = {number: await _state(cluster, name, number) for number in sorted(assignments[name].partitions)}
         if options.has("json"):
-            described.append(_as_json(name, found[name], config, states))
+            described.append(_as_json(name, assignments[name], config, states))
         else:
             marked = "\tMarkedForDeletion: true" if await cluster.admin.is_marked_for_deletion(name) else ""
-            _print_topic(name, found[name], config, states, live, marked, options)
+            _print_topic(name, assignments[name], config, states, live, marked, options)
     if options.has("json"):
         print_json(described)
 
@@ -245,11 +245,11 @@ def _print_topic(
         return
     for number, state in states.items():
         replicas, isr, leader = topic.partitions[number].replicas, _isr(state), _leader(state)
-        wanted = {
+        selected = {
             "under-replicated-partitions": len(replicas) > len(isr),
             "unavailable-partitions": leader is None or leader not in live,
         }
-        if reports and not any(wanted[report] for report in reports):
+        if reports and not any(selected[report] for report in reports):
             continue
         shown = ",".join(map(str, isr))
         print(

@@ -43,9 +43,9 @@ def avro_format(settings: ValueSettings, options: Mapping[str, str]) -> ValueFor
     if settings.schema is not None:
         text = _given(settings.schema)
     else:
-        found = registered_schema(settings, options)
-        named = registry_client(settings.registry).referenced_schemas(found.schema)
-        text = _whole(found.schema.text, {name: schema.text for name, schema in named})
+        registered = registered_schema(settings, options)
+        named = registry_client(settings.registry).referenced_schemas(registered.schema)
+        text = _whole(registered.schema.text, {name: schema.text for name, schema in named})
     try:
         return AvroFormat(text, spark_type(json.loads(text)), dict(settings.registry) or None)
     except SchemaError as fault:
@@ -109,9 +109,9 @@ def _parsed(text: str) -> Any:
 
 @lru_cache(maxsize=PARSED_MAX)
 def _writer(settings: frozenset[tuple[str, str]], number: int | str) -> Any:
-    found = writer_schema(dict(settings), number)
-    named = registry_client(dict(settings)).referenced_schemas(found)
-    return _parsed(_whole(found.text, {name: schema.text for name, schema in named}))
+    writer = writer_schema(dict(settings), number)
+    named = registry_client(dict(settings)).referenced_schemas(writer)
+    return _parsed(_whole(writer.text, {name: schema.text for name, schema in named}))
 
 
 def _given(schema: str) -> str:
@@ -138,7 +138,7 @@ class _Named:
 def _whole(text: str, referred: Mapping[str, str]) -> str:
     """A schema with the schemas that it refers to inlined."""
     try:
-        schemas = {_ROOT: json.loads(text), **{name: json.loads(each) for name, each in referred.items()}}
+        schemas = {_ROOT: json.loads(text), **{name: json.loads(other) for name, other in referred.items()}}
         loaded = load_schema(_ROOT, repo=cast(Any, _Named(schemas)))
     except SchemaError:
         raise
@@ -150,5 +150,5 @@ def _whole(text: str, referred: Mapping[str, str]) -> str:
 def _plain(schema: Any) -> Any:
     """The schema without the marks that fastavro adds when it parses."""
     if isinstance(schema, dict):
-        return {name: _plain(each) for name, each in schema.items() if not name.startswith("__")}
-    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
+        return {name: _plain(part) for name, part in schema.items() if not name.startswith("__")}
+    return [_plain(part) for part in schema] if isinstance(schema, list) else schema

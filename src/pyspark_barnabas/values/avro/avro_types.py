@@ -81,25 +81,25 @@ class _Types:
             return ArrayType(self.kind(schema["items"]))
         if name == "map":
             return MapType(StringType(), self.kind(schema["values"]))
-        found = _decimal(schema) or _LOGICAL.get((name, str(schema.get("logicalType"))))
-        if found is None:
-            found = self._named(name)
+        kind = _decimal(schema) or _LOGICAL.get((name, str(schema.get("logicalType"))))
+        if kind is None:
+            kind = self._named(name)
         if name in _NAMED:
-            self._known[full_name(schema)] = found
-        return found
+            self._known[full_name(schema)] = kind
+        return kind
 
     def _named(self, name: str) -> DataType:
         if name in self._open:
             raise SchemaError(f"the Avro schema refers to itself ({name}), which a table cannot")
-        found = _PRIMITIVES.get(name) or self._known.get(name)
-        if found is None:
+        kind = _PRIMITIVES.get(name) or self._known.get(name)
+        if kind is None:
             raise SchemaError(f"the Avro type {name} cannot be a column")
-        return found
+        return kind
 
     def _record(self, schema: Mapping[str, Any]) -> DataType:
         name = full_name(schema)
         self._open.add(name)
-        kind = StructType([StructField(each["name"], self.kind(each["type"])) for each in schema["fields"]])
+        kind = StructType([StructField(field["name"], self.kind(field["type"])) for field in schema["fields"]])
         self._open.discard(name)
         if not kind.fields:
             raise SchemaError(f"the Avro record {name} has no fields")
@@ -115,10 +115,10 @@ def full_name(schema: Mapping[str, Any]) -> str:
 def without_logical_types(schema: Any) -> Any:
     """The schema with numbers instead of dates and times; decimals stay."""
     if isinstance(schema, list):
-        return [without_logical_types(each) for each in schema]
+        return [without_logical_types(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    plain = {name: without_logical_types(each) if name in ("type", "items", "values", "fields") else each for name, each in schema.items()}
+    plain = {name: without_logical_types(part) if name in ("type", "items", "values", "fields") else part for name, part in schema.items()}
     if plain.get("logicalType") != "decimal" or _decimal(schema) is None:
         plain.pop("logicalType", None)
     return plain
@@ -135,7 +135,7 @@ def _map_type(schema: Any, known: dict[str, pa.DataType]) -> pa.DataType:
         return _map_type(schema["type"], known)
     name = schema if isinstance(schema, str) else str(schema["type"])
     if name in ("record", "error"):
-        found = pa.struct([pa.field(each["name"], _map_type(each["type"], known)) for each in schema["fields"]])
+        raw = pa.struct([pa.field(field["name"], _map_type(field["type"], known)) for field in schema["fields"]])
     elif name == "array":
         return pa.list_(pa.field("element", _map_type(schema["items"], known)))
     elif name == "map":
@@ -144,10 +144,10 @@ def _map_type(schema: Any, known: dict[str, pa.DataType]) -> pa.DataType:
         return known[name]
     else:
         decimal = _decimal(schema) if isinstance(schema, dict) else None
-        found = arrow_type(decimal or _PRIMITIVES[name])
+        raw = arrow_type(decimal or _PRIMITIVES[name])
     if name in _NAMED and isinstance(schema, dict):
-        known[full_name(schema)] = found
-    return found
+        known[full_name(schema)] = raw
+    return raw
 
 
 def finished(column: pa.Array, schema: Any, kind: DataType) -> pa.Array:
@@ -165,8 +165,8 @@ def _finished(column: pa.Array, schema: Any, kind: DataType, known: dict[str, An
         known[full_name(schema)] = schema
     if isinstance(kind, StructType):
         parts = [
-            _finished(column.field(number), field["type"], each.dataType, known)
-            for number, (field, each) in enumerate(zip(schema["fields"], kind.fields, strict=True))
+            _finished(column.field(number), field["type"], spark_field.dataType, known)
+            for number, (field, spark_field) in enumerate(zip(schema["fields"], kind.fields, strict=True))
         ]
         return pa.StructArray.from_arrays(parts, fields=list(arrow_type(kind)), mask=column.is_null())
     if isinstance(kind, ArrayType):
@@ -207,11 +207,11 @@ def _without_null(schema: Any) -> Any:
     """The one type of a union."""
     if not isinstance(schema, list):
         return schema
-    rest = [each for each in schema if each != "null" and not (isinstance(each, dict) and each.get("type") == "null")]
+    rest = [branch for branch in schema if branch != "null" and not (isinstance(branch, dict) and branch.get("type") == "null")]
     if len(rest) == 1:
         return rest[0]
     for names, wider in _WIDER:
-        if rest and all(isinstance(each, str) and each in names for each in rest):
+        if rest and all(isinstance(branch, str) and branch in names for branch in rest):
             return wider
     raise SchemaError(f"the Avro schema has a union of several types, which a column cannot: {str(schema)[:200]}")
 

@@ -57,12 +57,12 @@ class CsvFormat:
 
     @classmethod
     def of(cls, settings: ValueSettings, struct: StructType) -> CsvFormat:
-        for each in struct.fields:
+        for column in struct.fields:
             if not isinstance(
-                each.dataType,
+                column.dataType,
                 (*_RANGES, *_TEXTS, BooleanType, FloatType, DoubleType, DecimalType, DateType, TimestampType, TimestampNTZType),
             ):
-                raise OptionError("value.schema", f"CSV has no columns of type {each.dataType.simpleString()}: '{each.name}'.")
+                raise OptionError("value.schema", f"CSV has no columns of type {column.dataType.simpleString()}: '{column.name}'.")
         return cls(struct, Times.of(settings.parser), CsvSyntax.of(settings.parser))
 
     @property
@@ -79,7 +79,7 @@ class CsvReader:
     def __init__(self, form: CsvFormat) -> None:
         self._form = form
         self._syntax = form.syntax
-        self._kinds = [each.dataType for each in form.struct.fields]
+        self._kinds = [column.dataType for column in form.struct.fields]
         self._type = arrow_type(form.struct)
         self._converters: list[Callable[[str], Any]] = []
 
@@ -116,13 +116,13 @@ class CsvReader:
             is_null = pc.or_(is_null, pc.equal(cells, self._syntax.null_value))
         if pc.any(is_null).as_py():
             cells = pc.if_else(is_null, pa.scalar(None, pa.string()), cells)
-        wanted = arrow_type(kind)
+        target = arrow_type(kind)
         if isinstance(kind, _TEXTS):
-            return cells.cast(wanted)
+            return cells.cast(target)
         if isinstance(kind, tuple(_RANGES)):
-            return _matching(cells, _WHOLE).cast(wanted)
+            return _matching(cells, _WHOLE).cast(target)
         if isinstance(kind, DoubleType):
-            return _matching(cells, _NUMBER).cast(wanted)
+            return _matching(cells, _NUMBER).cast(target)
         if isinstance(kind, DateType):
             return dates(cells)
         if isinstance(kind, TimestampType):
@@ -130,18 +130,18 @@ class CsvReader:
         if isinstance(kind, TimestampNTZType):
             return timestamps_ntz(cells)
         if isinstance(kind, BooleanType):
-            return _matching(pc.ascii_lower(cells), "^(true|false)$").cast(wanted)
+            return _matching(pc.ascii_lower(cells), "^(true|false)$").cast(target)
         if isinstance(kind, DecimalType) and kind.precision > kind.scale:
             fraction = rf"(\.[0-9]{{1,{kind.scale}}})?" if kind.scale else ""
-            return _matching(cells, rf"^-?[0-9]{{1,{kind.precision - kind.scale}}}{fraction}$").cast(wanted)
+            return _matching(cells, rf"^-?[0-9]{{1,{kind.precision - kind.scale}}}{fraction}$").cast(target)
         if pc.all(pc.is_null(cells)).as_py():
-            return pa.nulls(len(cells), wanted)
+            return pa.nulls(len(cells), target)
         raise NotPlain
 
     def _singly(self, values: pa.Array) -> Parsed:
         if not self._converters:
             self._converters = [self._converter(kind) for kind in self._kinds]
-        names = [each.name for each in self._form.struct.fields]
+        names = [column.name for column in self._form.struct.fields]
         rows: list[dict[str, Any] | None] = []
         faults: dict[int, str] = {}
         for number, value in enumerate(values.to_pylist()):

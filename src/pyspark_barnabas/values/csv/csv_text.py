@@ -47,10 +47,10 @@ class CsvSyntax:
             return boolean({f"value.{name}": parser[name.lower()]} if name.lower() in parser else {}, f"value.{name}", False)
 
         def number(name: str, default: int, least: int) -> int:
-            found = integer(
+            value = integer(
                 {f"value.{name}": parser[name.lower()]} if name.lower() in parser else {}, f"value.{name}", default, least=least
             )
-            return default if found is None else found
+            return default if value is None else value
 
         if "sep" in parser and "delimiter" in parser:
             raise OptionError("value.delimiter", "is another name of 'value.sep': set one of them.")
@@ -137,13 +137,13 @@ def _end_behind(line: str, at: int, syntax: CsvSyntax) -> int | None:
 
 def _parts(text: str) -> list[str]:
     """The characters of a separator; tab and other control characters are escape sequences in it."""
-    found: list[str] = []
+    characters: list[str] = []
     at = 0
     while at < len(text):
         name = next((name for name in _NAMED if text.startswith(name, at)), text[at])
-        found.append(_NAMED.get(name, name))
+        characters.append(_NAMED.get(name, name))
         at += len(name)
-    return found
+    return characters
 
 
 def _character(parser: Mapping[str, str], name: str, default: str) -> str:

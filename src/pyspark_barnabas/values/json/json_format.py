@@ -117,12 +117,12 @@ class JsonReader:
         if isinstance(kind, TimestampNTZType):
             return timestamps_ntz(column)
         if isinstance(kind, StructType):
-            columns = [self._finished(column.field(number), each.dataType) for number, each in enumerate(kind.fields)]
+            columns = [self._finished(column.field(number), field.dataType) for number, field in enumerate(kind.fields)]
             return pa.StructArray.from_arrays(columns, fields=list(arrow_type(kind)), mask=column.is_null())
         if isinstance(kind, ArrayType):
             offsets, values = _list_parts(column)
-            wanted = arrow_type(kind)
-            return pa.ListArray.from_arrays(offsets, self._finished(values, kind.elementType), type=wanted, mask=column.is_null())
+            target = arrow_type(kind)
+            return pa.ListArray.from_arrays(offsets, self._finished(values, kind.elementType), type=target, mask=column.is_null())
         if isinstance(kind, DoubleType | FloatType) and _has_negative_zero(column):
             raise NotPlain  # -0 is 0.0 in Spark, and -0.0 is -0.0
         return column
@@ -159,9 +159,9 @@ def _plain_type(kind: DataType, times: Times) -> pa.DataType | None:
     if isinstance(kind, StructType):
         fields = [(field.name, _plain_type(field.dataType, times)) for field in kind.fields]
         names = {name for name, _ in fields}
-        if len(names) < len(fields) or any(each is None for _, each in fields):
+        if len(names) < len(fields) or any(plain is None for _, plain in fields):
             return None
-        return pa.struct([pa.field(name, each) for name, each in fields])
+        return pa.struct([pa.field(name, plain) for name, plain in fields])
     if isinstance(kind, ArrayType):
         element = _plain_type(kind.elementType, times)
         return None if element is None else pa.list_(pa.field("element", element))

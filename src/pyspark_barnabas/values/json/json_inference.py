@@ -38,7 +38,7 @@ class JsonRules:
 
 def infer_json(texts: Iterable[str], leniency: Leniency | None = None, rules: JsonRules | None = None) -> StructType:
     """The columns of these texts; none if there is no object. Invalid JSON is ignored."""
-    found: DataType = NullType()
+    root: DataType = NullType()
     inference = _Inference(rules or JsonRules())
     for text in texts:
         try:
@@ -46,8 +46,8 @@ def infer_json(texts: Iterable[str], leniency: Leniency | None = None, rules: Js
         except JsonFault:
             continue
         if isinstance(node, Pairs):
-            found = inference.common(found, inference.kind(node))
-    kind = _settled(found)
+            root = inference.common(root, inference.kind(node))
+    kind = _settled(root)
     return kind if isinstance(kind, StructType) else StructType([])
 
 
@@ -61,8 +61,8 @@ class _Inference:
             return StructType([StructField(name, fields[name]) for name in sorted(fields, key=_java_order)])
         if isinstance(node, list):
             element: DataType = NullType()
-            for each in node:
-                element = self.common(element, self.kind(each))
+            for item in node:
+                element = self.common(element, self.kind(item))
             return ArrayType(element)
         if node is None or node == "":
             return NullType()
@@ -106,7 +106,7 @@ def _common_number(one: DataType, other: DataType) -> DataType | None:
         return None
     if isinstance(one, DoubleType) or isinstance(other, DoubleType):
         return DoubleType()
-    first, second = (each if isinstance(each, DecimalType) else DecimalType(20, 0) for each in (one, other))
+    first, second = (side if isinstance(side, DecimalType) else DecimalType(20, 0) for side in (one, other))
     scale = max(first.scale, second.scale)
     whole = max(first.precision - first.scale, second.precision - second.scale)
     return DecimalType(whole + scale, scale) if whole + scale <= _DIGITS_MAX else DoubleType()
@@ -128,7 +128,7 @@ def _settled(kind: DataType) -> DataType | None:
         return StringType()
     if isinstance(kind, StructType):
         fields = [(field.name, _settled(field.dataType)) for field in kind.fields if field.name]
-        kept = [StructField(name, each) for name, each in fields if each is not None]
+        kept = [StructField(name, settled) for name, settled in fields if settled is not None]
         return StructType(kept) if kept else None
     if isinstance(kind, ArrayType):
         element = _settled(kind.elementType)

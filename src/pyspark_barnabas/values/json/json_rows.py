@@ -86,10 +86,10 @@ def _converter(kind: DataType, context: _Context) -> Convert:
         return _timestamp(context.times)
     if isinstance(kind, DoubleType | FloatType) and context.not_a_number:
         return _double
-    found = _SCALARS.get(type(kind))
-    if found is None:
+    converter = _SCALARS.get(type(kind))
+    if converter is None:
         raise SchemaError(f"JSON cannot be decoded into {kind.simpleString()}")
-    return found
+    return converter
 
 
 def _struct(kind: StructType, context: _Context) -> Convert:
@@ -125,17 +125,17 @@ def _array(element: Convert) -> Convert:
     def convert(node: Any) -> list[Any]:
         if not isinstance(node, list) or isinstance(node, Pairs):
             raise Misfit(f"it is {_named(node)}, not an array")
-        found: list[Any] = []
+        items: list[Any] = []
         reason = ""
         for value in node:
             try:
-                found.append(None if value is None else element(value))
+                items.append(None if value is None else element(value))
             except PartlyMisfit as fault:
-                found.append(fault.partial)
+                items.append(fault.partial)
                 reason = reason or str(fault)
         if reason:
-            raise PartlyMisfit(found, reason)
-        return found
+            raise PartlyMisfit(items, reason)
+        return items
 
     return convert
 
@@ -148,17 +148,17 @@ def _map(kind: MapType, context: _Context) -> Convert:
     def convert(node: Any) -> list[tuple[str, Any]]:
         if not isinstance(node, Pairs):
             raise Misfit(f"it is {_named(node)}, not an object")
-        found: list[tuple[str, Any]] = []  # a duplicate name is in Spark's map twice
+        pairs: list[tuple[str, Any]] = []  # a duplicate name is in Spark's map twice
         reason = ""
         for name, value in node:
             try:
-                found.append((name, None if value is None else element(value)))
+                pairs.append((name, None if value is None else element(value)))
             except PartlyMisfit as fault:
-                found.append((name, fault.partial))
+                pairs.append((name, fault.partial))
                 reason = reason or f"{name}.{fault}"
         if reason:
-            raise PartlyMisfit(found, reason)
-        return found
+            raise PartlyMisfit(pairs, reason)
+        return pairs
 
     return convert
 

@@ -36,7 +36,7 @@ def struct_of_json_schema(text: str, referred: Mapping[str, str] | None = None) 
     object."""
     try:
         root = json.loads(text)
-        others = {name: json.loads(each) for name, each in (referred or {}).items()}
+        others = {name: json.loads(other) for name, other in (referred or {}).items()}
     except ValueError as fault:
         raise SchemaError(f"The registry's JSON Schema is no JSON: {fault}") from None
     kind = _Reader(root, others).kind(root, root, 0)
@@ -58,15 +58,15 @@ class _Reader:
         if not isinstance(schema, dict):
             return StringType()
         if "$ref" in schema:
-            found, found_file = self._referred(str(schema["$ref"]), file)
-            return self.kind(found, found_file, depth + 1)
+            target, found_file = self._referred(str(schema["$ref"]), file)
+            return self.kind(target, found_file, depth + 1)
         for word in ("anyOf", "oneOf"):
-            choices = [each for each in schema.get(word, ()) if not (isinstance(each, dict) and each.get("type") == "null")]
+            choices = [choice for choice in schema.get(word, ()) if not (isinstance(choice, dict) and choice.get("type") == "null")]
             if choices:
-                kinds = [self.kind(each, file, depth + 1) for each in choices]
-                return kinds[0] if all(each == kinds[0] for each in kinds) else StringType()
+                kinds = [self.kind(choice, file, depth + 1) for choice in choices]
+                return kinds[0] if all(kind == kinds[0] for kind in kinds) else StringType()
         if schema.get("allOf"):
-            return self._merged([self.kind(each, file, depth + 1) for each in schema["allOf"]])
+            return self._merged([self.kind(part, file, depth + 1) for part in schema["allOf"]])
         return self._of_type(schema, file, depth)
 
     def _of_type(self, schema: Mapping[str, Any], file: Any, depth: int) -> DataType:
@@ -91,7 +91,7 @@ class _Reader:
     def _object(self, schema: Mapping[str, Any], file: Any, depth: int) -> DataType:
         properties = schema.get("properties") or {}
         if properties:
-            return StructType([StructField(name, self.kind(each, file, depth + 1)) for name, each in properties.items()])
+            return StructType([StructField(name, self.kind(part, file, depth + 1)) for name, part in properties.items()])
         rest = schema.get("additionalProperties")
         return MapType(StringType(), self.kind(rest, file, depth + 1)) if isinstance(rest, dict) else StringType()
 
@@ -105,13 +105,13 @@ class _Reader:
             if name not in self._others:
                 raise SchemaError(f"The registry's JSON Schema refers to {name}, which is not among its references")
             file = self._others[name]
-        found = file
+        node = file
         for step in path.split("/")[1:]:
             key = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and key.isdigit() and int(key) < len(found):
-                found = found[int(key)]
-            elif isinstance(found, dict) and key in found:
-                found = found[key]
+            if isinstance(node, list) and key.isdigit() and int(key) < len(node):
+                node = node[int(key)]
+            elif isinstance(node, dict) and key in node:
+                node = node[key]
             else:
                 raise SchemaError(f"The registry's JSON Schema refers to {reference}, which is not in it")
-        return found, file
+        return node, file

@@ -158,22 +158,22 @@ class _Reader:
         mark = self._text[self._at : self._at + 1]
         if mark == '"' or (mark == "'" and self._allows.single_quotes):
             return self._string(mark)
-        found = _UNQUOTED.match(self._text, self._at) if self._allows.unquoted_names else None
-        if found is None:
+        match = _UNQUOTED.match(self._text, self._at) if self._allows.unquoted_names else None
+        if match is None:
             self._fail("the name of a field is missing")
-        self._at = found.end()
-        return found[0]
+        self._at = match.end()
+        return match[0]
 
     def _string(self, quote: str) -> str:
         self._at += 1
         parts: list[str] = []
         while True:
-            found = _CHUNK[quote].match(self._text, self._at)
-            assert found is not None
-            if not self._allows.control_characters and _CONTROL.search(found[0]):
+            match = _CHUNK[quote].match(self._text, self._at)
+            assert match is not None
+            if not self._allows.control_characters and _CONTROL.search(match[0]):
                 self._fail("a text holds a control character")
-            parts.append(found[0])
-            self._at = found.end()
+            parts.append(match[0])
+            self._at = match.end()
             if self._at >= len(self._text):
                 self._fail("a text has no end")
             if self._text[self._at] == quote:
@@ -190,27 +190,27 @@ class _Reader:
             self._at = code.end()
             return chr(int(code[0], 16))
         if letter in _ESCAPES:
-            found = _ESCAPES[letter]
+            character = _ESCAPES[letter]
         elif letter and (self._allows.any_escape or (letter == "'" and self._allows.single_quotes)):
-            found = letter
+            character = letter
         else:
             self._fail(f"\\{letter} is no escape")
         self._at += 2
-        return found
+        return character
 
     def _scalar(self) -> Any:
         for pattern in (_NUMBER, _WORD, _CONSTANT):
-            found = pattern.match(self._text, self._at)
-            if found is None:
+            match = pattern.match(self._text, self._at)
+            if match is None:
                 continue
-            if _AFTER_SCALAR.match(self._text, found.end()):
+            if _AFTER_SCALAR.match(self._text, match.end()):
                 self._fail("a value is followed by something else")
-            self._at = found.end()
-            return self._number(found) if pattern is _NUMBER else self._word(found[0])
+            self._at = match.end()
+            return self._number(match) if pattern is _NUMBER else self._word(match[0])
         self._fail("a value is missing" if self._at < len(self._text) else "it ends too soon")
 
-    def _number(self, found: re.Match[str]) -> Any:
-        sign, digits, rest = found.groups()
+    def _number(self, match: re.Match[str]) -> Any:
+        sign, digits, rest = match.groups()
         if len(digits) > 1 and digits[0] == "0":
             if not self._allows.leading_zeros:
                 self._fail("a number begins with a zero")
@@ -225,9 +225,9 @@ class _Reader:
         return NotANumber(word)
 
     def _skip(self) -> None:
-        found = self._space.match(self._text, self._at)
-        assert found is not None
-        self._at = found.end()
+        match = self._space.match(self._text, self._at)
+        assert match is not None
+        self._at = match.end()
 
     def _next_is(self, mark: str) -> bool:
         self._skip()

@@ -77,13 +77,13 @@ class ProtobufFormat:
         faults: dict[int, str] = {}
         rows: list[Any] = []
         for row, (value, header) in enumerate(zip(values.to_pylist(), schema_headers(batch), strict=True)):
-            found: Any = None
+            parsed: Any = None
             if value is not None:
                 try:
-                    found = read(make.FromString(self._payload(value, header)))
+                    parsed = read(make.FromString(self._payload(value, header)))
                 except (UnknownFrame, DecodeError, SerializationError) as fault:
-                    found, faults[row] = {}, str(fault) or type(fault).__name__
-            rows.append(found)
+                    parsed, faults[row] = {}, str(fault) or type(fault).__name__
+            rows.append(parsed)
         return Parsed(pa.array(rows, arrow_type(self.data_type)), faults)
 
     def _payload(self, value: bytes, header: bytes | None) -> bytes:
@@ -104,8 +104,8 @@ class ProtobufFormat:
 @lru_cache(maxsize=1000)
 def _written_message(settings: frozenset[tuple[str, str]], schema: int | str, indexes: tuple[int, ...]) -> str:
     """The full name of the message with the indexes of a frame."""
-    found = writer_schema(dict(settings), schema, _SERIALIZED)
-    file = _file(found.text)
+    writer = writer_schema(dict(settings), schema, _SERIALIZED)
+    file = _file(writer.text)
     among, names = list(file.message_type), [file.package] if file.package else []
     for index in indexes:
         if not 0 <= index < len(among):
@@ -116,9 +116,9 @@ def _written_message(settings: frozenset[tuple[str, str]], schema: int | str, in
 
 
 def _registered_files(settings: ValueSettings, options: Mapping[str, str]) -> tuple[bytes, ...]:
-    found = registered_schema(settings, options, _SERIALIZED)
+    root = registered_schema(settings, options, _SERIALIZED)
     files: list[bytes] = []
-    for name, schema in (*registry_client(settings.registry).referenced_schemas(found.schema, _SERIALIZED), (_ROOT, found.schema)):
+    for name, schema in (*registry_client(settings.registry).referenced_schemas(root.schema, _SERIALIZED), (_ROOT, root.schema)):
         file = _file(schema.text)
         file.name = name  # the name in import statements
         files.append(file.SerializeToString())
@@ -140,12 +140,12 @@ def _descriptor_file(settings: ValueSettings) -> tuple[bytes, ...]:
     if "messagename" not in settings.parser:
         raise OptionError("value.messageName", "must be set with 'value.descFilePath': the full name of the message.")
     try:
-        found = FileDescriptorSet.FromString(Path(path).read_bytes())
+        files = FileDescriptorSet.FromString(Path(path).read_bytes())
     except OSError as fault:
         raise OptionError("value.descFilePath", f"cannot be read: {fault}.") from None
     except DecodeError:
         raise OptionError("value.descFilePath", f"'{path}' is no descriptor set; protoc --descriptor_set_out makes one.") from None
-    return tuple(file.SerializeToString() for file in found.file)
+    return tuple(file.SerializeToString() for file in files.file)
 
 
 def _message(files: tuple[bytes, ...], name: str | None) -> Descriptor:
@@ -155,8 +155,8 @@ def _message(files: tuple[bytes, ...], name: str | None) -> Descriptor:
         messages = list(last.message_types_by_name.values())
         if not messages:
             raise SchemaError("the Protobuf schema has no message")
-        found: Descriptor = messages[0]
-        return found
+        first: Descriptor = messages[0]
+        return first
     for full_name in (name, f"{last.package}.{name}"):
         try:
             named: Descriptor = pool.FindMessageTypeByName(full_name)

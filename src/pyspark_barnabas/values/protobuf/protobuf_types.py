@@ -93,8 +93,8 @@ def message_reader(message: Descriptor, rules: ReadingRules) -> Read:
     """Returns a function that converts a message to a dict."""
     parts = [(field.name, _field_reader(field, rules)) for field in message.fields]
 
-    def read(found: Any) -> dict[str, Any]:
-        return {name: part(found) for name, part in parts}
+    def read(value: Any) -> dict[str, Any]:
+        return {name: part(value) for name, part in parts}
 
     return read
 
@@ -106,7 +106,7 @@ def _field_reader(field: FieldDescriptor, rules: ReadingRules) -> Read:
         of_key, of_item = _value_reader(parts["key"], rules), _value_reader(parts["value"], rules)
         return lambda message: [(of_key(key), of_item(item)) for key, item in getattr(message, name).items()]
     if is_repeated(field):
-        return lambda message: [of_value(each) for each in getattr(message, name)]
+        return lambda message: [of_value(item) for item in getattr(message, name)]
     if field.has_presence:
         if field.has_default_value:
             return lambda message: of_value(getattr(message, name))
@@ -144,8 +144,8 @@ def _itself(value: Any) -> Any:
 
 def is_repeated(field: FieldDescriptor) -> bool:
     """Whether a field is repeated: newer versions of the library have a property for it and deprecate the label."""
-    found = getattr(field, "is_repeated", None)
-    return bool(found) if found is not None else field.label == FieldDescriptor.LABEL_REPEATED
+    flag = getattr(field, "is_repeated", None)
+    return bool(flag) if flag is not None else field.label == FieldDescriptor.LABEL_REPEATED
 
 
 def _is_map(field: FieldDescriptor) -> bool:

@@ -27,8 +27,8 @@ def compile_pattern(pattern: str, option: str) -> Callable[[str], Mapping[str, A
     expression = re.compile(_expression(pattern, option), re.ASCII)
 
     def read(text: str) -> Mapping[str, Any] | None:
-        found = expression.fullmatch(text)
-        return None if found is None else _facts(found.groupdict())
+        match = expression.fullmatch(text)
+        return None if match is None else _facts(match.groupdict())
 
     return read
 
@@ -37,13 +37,13 @@ def _expression(pattern: str, option: str) -> str:
     parts: list[str] = []
     at = 0
     while at < len(pattern):
-        found = _PIECE.match(pattern, at)
-        if found is None:
+        match = _PIECE.match(pattern, at)
+        if match is None:
             raise OptionError(option, f"has a quote without an end: {pattern}")
-        at = found.end()
-        quoted, letter, other = found.groups()
+        at = match.end()
+        quoted, letter, other = match.groups()
         if letter is not None:
-            parts.append(_of_letters(found[0], option))
+            parts.append(_of_letters(match[0], option))
         elif quoted is not None:
             parts.append(re.escape(quoted.replace("''", "'") or "'"))
         elif other in "[]":

@@ -80,10 +80,10 @@ class Times:
         if self.date_format is not None:
             parts = self._matched(self.date_format, text)
             return _date(parts["year"], parts["month"], parts["day"], text)
-        found = _DATE.fullmatch(text.strip(_TRIMMED))
-        if found is None:
+        match = _DATE.fullmatch(text.strip(_TRIMMED))
+        if match is None:
             raise TimeFault(f"{text[:40]!r} is no date")
-        sign, year, month, day = found.groups()
+        sign, year, month, day = match.groups()
         return _date(-int(year) if sign == "-" else int(year), int(month or 1), int(day or 1), text)
 
     def date_or_days(self, text: str) -> int:
@@ -123,10 +123,10 @@ class Times:
 
 
 def _default_time(text: str) -> tuple[int, str]:
-    found = _TIMESTAMP.fullmatch(text.strip(_TRIMMED))
-    if found is None:
+    match = _TIMESTAMP.fullmatch(text.strip(_TRIMMED))
+    if match is None:
         raise TimeFault(f"{text[:40]!r} is no time")
-    sign, year, month, day, hour, minute, second, fraction, zone = found.groups()
+    sign, year, month, day, hour, minute, second, fraction, zone = match.groups()
     zone = (zone or "").strip(_TRIMMED)
     if zone and second is None:
         raise TimeFault(f"{text[:40]!r} is no time: a zone follows seconds")
@@ -170,9 +170,9 @@ def zone_of(name: str) -> tzinfo:
     """The zone of a name or offset in Java's forms. Raises TimeFault."""
     if name in ("Z", "UTC", "GMT", "UT"):
         return UTC
-    found = _OFFSET.fullmatch(name)
-    if found is not None:
-        sign, hours, minutes, seconds = found.groups()
+    match = _OFFSET.fullmatch(name)
+    if match is not None:
+        sign, hours, minutes, seconds = match.groups()
         total = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
         if total <= _OFFSET_S_MAX and int(minutes or 0) < 60 and int(seconds or 0) < 60:
             return timezone(timedelta(seconds=-total if sign == "-" else total))
