@@ -43,7 +43,7 @@ quick: $(VENV)/tested $(PURE)  ## The unit tests that concern what you changed, 
 	@tests=$$($(BIN)/python -m tests.touched $(or $(SINCE),HEAD)) && if [ -z "$$tests" ]; then echo "No unit test concerns this change."; \
 	    else PYTHONPATH=$(CURDIR)/$(PURE) BARNABAS_EXPECT=pure $(PYTEST) $$tests; fi
 
-lint: $(VENV)/tested  ## ruff and mypy --strict
+lint: $(VENV)/tested  ## ruff and mypy --strict, over src, tests and benchmarks
 	$(BIN)/ruff check src tests benchmarks setup.py
 	$(BIN)/ruff format --check src tests benchmarks setup.py
 	$(BIN)/mypy --strict
