@@ -43,7 +43,7 @@ def _write_modules(folder: Path, messages: list[MessageSchema]) -> None:
 
 
 def compiled_modules() -> set[str]:
-    groups: dict[str, list[str]] = tomllib.loads((ROOT / "src" / "compiled.toml").read_text())
+    groups: dict[str, list[str]] = tomllib.loads((PROTOCOL.parents[1] / "compiled.toml").read_text())
     return {module for modules in groups.values() for module in modules}
 
 
