@@ -122,11 +122,18 @@ class IsrProposals:
                 answered = waiting.pop((topic.topic_id, result.partition_index), None)
                 if answered is not None:
                     succeeded = succeeded and result.error_code == ErrorCode.NONE
-                    answered.on_done(IsrResult(result.error_code, result.isr, result.leader_epoch, result.partition_epoch))
+                    self._deliver(answered, IsrResult(result.error_code, result.isr, result.leader_epoch, result.partition_epoch))
         for proposal in waiting.values():
             succeeded = False
             self._unsent.setdefault(proposal.partition, proposal)
         return succeeded
+
+    def _deliver(self, proposal: Proposal, result: IsrResult) -> None:
+        try:
+            proposal.on_done(result)
+        except KafkaError as error:
+            # A new ISR may raise the high watermark, which reads the log. The next fetch of a follower tries that again.
+            _log.warning("The in-sync replicas of %s are decided, but its log could not be read: %s", proposal.partition, error)
 
 
 def _topics(sent: list[Proposal]) -> list[TopicData]:

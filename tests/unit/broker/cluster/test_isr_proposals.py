@@ -8,6 +8,7 @@ from collections.abc import Callable
 from barnabas.broker.partitions.isr import IsrResult
 from barnabas.broker.partitions.isr_proposals import PARTITIONS_AT_ONCE, IsrProposals
 from barnabas.client.errors import Disconnected
+from barnabas.errors import OutOfDescriptors
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_partition_response as told
@@ -144,6 +145,20 @@ async def test_an_error_of_a_partition_is_told_to_it() -> None:
     leader.submit(0, [1])
     await leader.until(lambda: 0 in leader.results)
     assert leader.results[0][0].error == ErrorCode.FENCED_LEADER_EPOCH
+
+
+async def test_a_partition_whose_disk_fails_at_its_result_does_not_keep_the_others_from_theirs() -> None:
+    leader = Leader(Controller())
+
+    def fail(result: IsrResult) -> None:
+        raise OutOfDescriptors("Too many open files in system")
+
+    leader.proposals.submit(tp(0), [1], 3, 0, fail)
+    leader.submit(1, [1])
+    await leader.until(lambda: 1 in leader.results)
+    leader.submit(2, [1])
+    await leader.until(lambda: 2 in leader.results)
+    await leader.proposals.close()
 
 
 async def test_after_its_end_nothing_is_sent() -> None:
