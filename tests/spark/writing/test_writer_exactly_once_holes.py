@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError as KafkaErrorCode
 
 from barnabas.client.admin import Admin, AlterConfigOp, ConfigResource, ConfigResourceType, NewTopic
 from barnabas.client.admin.topics.transactions import TransactionState
-from barnabas.client.errors import KafkaError
+from barnabas.client.errors import KafkaError, UnknownTopicOrPartition
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.exactly_once.decision_topic import REQUIRED
 from pyspark_barnabas.exactly_once.errors import NotDecidedError, ReplayMismatchError, SupersededError
@@ -149,13 +149,29 @@ def test_a_decision_topic_that_would_lose_decisions_is_refused_until_it_is_alter
     name = f"{topic}-decisions"
     with Admin(bootstrap_servers=bootstrap) as admin:
         admin.create_topics([NewTopic(name, 1, 1, configs=settings)]).all()
+        until_the_broker_has(admin, name, settings)
         writer = driver(decisionTopic=name)
         with pytest.raises(OptionError, match=rf"'decisionTopic': names the topic {name}, which has {wrong}.*--add-config"):
             writer.whole(0, [["a"]])
-        required = [AlterConfigOp(name, value) for name, value in REQUIRED.items()]
+        required = [AlterConfigOp(setting, value) for setting, value in REQUIRED.items()]
         admin.incremental_alter_configs({ConfigResource(ConfigResourceType.TOPIC, name): required}).all()
+        until_the_broker_has(admin, name, REQUIRED)
         writer.whole(0, [["a"]])
     assert visible() == ["a"]
+
+
+def until_the_broker_has(admin: Admin, topic: str, settings: Mapping[str, str]) -> None:
+    """In KRaft the controller answers a change before the brokers have applied it."""
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            config = admin.describe_configs([resource]).all()[resource]
+            if all(config[name].value == value for name, value in settings.items()):
+                return
+        except UnknownTopicOrPartition:
+            pass
+        assert time.monotonic() < deadline, f"{topic} never got {settings}"
 
 
 def test_a_batch_that_took_too_long_is_not_decided_and_runs_again(driver: DriverMaker, visible: Callable[[], list[str]]) -> None:
