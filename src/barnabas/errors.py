@@ -16,6 +16,10 @@ class KafkaError(Exception):
     retriable: bool = False
 
 
+class IllegalArgument(KafkaError, ValueError):
+    """An argument that is never valid."""
+
+
 class OffsetOutOfRange(KafkaError):
     """OFFSET_OUT_OF_RANGE: the offset is below the log start offset or above the end of the log."""
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.fetch_session import FetchManager
     from barnabas.broker.scheduling.loop_lag import LoopLag
     from barnabas.broker.scheduling.turns import Turns
+    from barnabas.broker.security.access import Access
     from barnabas.broker.topics.admin_manager import AdminManager
     from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
     from barnabas.broker.topics.features import FeatureLevels
@@ -56,4 +57,5 @@ class Broker:
     verification: TransactionVerification
     turns: Turns
     loop_lag: LoopLag
+    access: Access
     cluster: ClusterMember | None = None  # None for a single broker

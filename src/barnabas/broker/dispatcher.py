@@ -16,6 +16,8 @@ from barnabas.broker.requests.reply import Reply
 from barnabas.broker.requests.request import Request, RequestPart
 from barnabas.broker.requests.sliced_response import WRITTEN_AT_ONCE, frame_in_slices, longest_list
 from barnabas.broker.scheduling.turns import BYTES_AT_ONCE, ELEMENTS_AT_ONCE
+from barnabas.broker.security.authentication import Authentication
+from barnabas.broker.security.session import Session
 from barnabas.errors import KafkaError
 from barnabas.network.exchange import Exchange
 from barnabas.protocol import api_keys, framing
@@ -45,10 +47,14 @@ WAITING_BYTES_MAX: Final = 128 << 20
 
 
 class RequestDispatcher:
-    """`listeners_of_brokers` are the listeners that clients do not use. Requests there may have more elements."""
+    """`listeners_of_brokers` are the listeners that clients do not use. Requests there may have more elements. Without `authentication`
+    every client is anonymous."""
 
-    def __init__(self, broker: Broker, listeners_of_brokers: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, broker: Broker, listeners_of_brokers: frozenset[str] = frozenset(), authentication: Authentication | None = None
+    ) -> None:
         self._broker = broker
+        self._authentication = authentication or Authentication({})
         self._listeners_of_brokers = listeners_of_brokers
         self.last_request: Request[Any] | None = None
         self._handlers: dict[int, Handler] = {}
@@ -63,6 +69,8 @@ class RequestDispatcher:
         return key in _PIPELINABLE
 
     def dispatch(self, exchange: Exchange, frame: bytes) -> None:
+        if type(exchange.connection.session) is not Session and not self._authentication.admits(exchange, frame):
+            return
         header = parse_request(frame)
         handler = self._handlers.get(header.api.key) or self._handler(header.api.key)
         if len(frame) > BYTES_AT_ONCE and header.api.key not in _ANY_SIZE_AT_ONCE:

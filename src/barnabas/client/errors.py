@@ -13,19 +13,10 @@ from typing import Final
 from barnabas.client.wire_errors import (
     CLASSES,
     INVALID_METADATA,
-    AuthenticationError,
-    AuthorizationError,
     BrokerIdNotRegistered,
     BrokerNotAvailable,
-    ClusterAuthorization,
     ConcurrentTransactions,
     ControllerMoved,
-    DelegationTokenAuthorization,
-    DelegationTokenDisabled,
-    DelegationTokenExpired,
-    DelegationTokenNotFound,
-    DelegationTokenOwnerMismatch,
-    DuplicateResource,
     DuplicateSequence,
     DuplicateVoter,
     FeatureUpdateFailed,
@@ -33,14 +24,12 @@ from barnabas.client.wire_errors import (
     FetchSessionIdNotFound,
     FetchSessionTopicId,
     GroupAuthorization,
-    IllegalSaslState,
     InconsistentClusterId,
     InconsistentVoterSet,
     IneligibleReplica,
     InvalidFetchSessionEpoch,
     InvalidFetchSize,
     InvalidOffset,
-    InvalidPrincipalType,
     InvalidRecordState,
     InvalidRegistration,
     InvalidRequiredAcks,
@@ -62,9 +51,6 @@ from barnabas.client.wire_errors import (
     ProducerFenced,
     RebootstrapRequired,
     ReplicaNotAvailable,
-    ResourceNotFound,
-    SaslAuthentication,
-    SecurityDisabled,
     ShareSessionLimitReached,
     ShareSessionNotFound,
     SnapshotNotFound,
@@ -79,14 +65,11 @@ from barnabas.client.wire_errors import (
     TransactionAbortable,
     TransactionalIdAuthorization,
     TransactionalIdNotFound,
-    UnacceptableCredential,
     UnknownControllerId,
     UnknownProducerId,
     UnknownServerError,
     UnknownSubscriptionId,
-    UnsupportedByAuthentication,
     UnsupportedEndpointType,
-    UnsupportedSaslMechanism,
     VoterNotFound,
     listed,
 )
@@ -104,6 +87,7 @@ from barnabas.errors import (
     GroupIdNotFound,
     GroupMaxSizeReached,
     GroupSubscribedToTopic,
+    IllegalArgument,
     IllegalGeneration,
     InconsistentGroupProtocol,
     InconsistentTopicId,
@@ -155,6 +139,25 @@ from barnabas.errors import (
     UnsupportedForMessageFormat,
 )
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
+from barnabas.security.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    ClusterAuthorization,
+    DelegationTokenAuthorization,
+    DelegationTokenDisabled,
+    DelegationTokenExpired,
+    DelegationTokenNotFound,
+    DelegationTokenOwnerMismatch,
+    DuplicateResource,
+    IllegalSaslState,
+    InvalidPrincipalType,
+    ResourceNotFound,
+    SaslAuthentication,
+    SecurityDisabled,
+    UnacceptableCredential,
+    UnsupportedByAuthentication,
+    UnsupportedSaslMechanism,
+)
 from barnabas.topic_partition import TopicPartition
 
 __all__ = [
@@ -393,10 +396,6 @@ class TransactionAborted(KafkaError):
 
 class IllegalState(KafkaError, RuntimeError):
     """A call that is not possible in the current state, such as a call to a closed client."""
-
-
-class IllegalArgument(KafkaError, ValueError):
-    """An argument that is never valid."""
 
 
 class ConcurrentModification(IllegalState):

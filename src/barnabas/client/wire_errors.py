@@ -12,15 +12,25 @@ from barnabas import errors as shared
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import KafkaError, OutOfOrderSequence
 from barnabas.protocol.errors import UnsupportedVersion
+from barnabas.security.errors import (
+    AuthorizationError,
+    ClusterAuthorization,
+    DelegationTokenAuthorization,
+    DelegationTokenDisabled,
+    DelegationTokenExpired,
+    DelegationTokenNotFound,
+    DelegationTokenOwnerMismatch,
+    DuplicateResource,
+    IllegalSaslState,
+    InvalidPrincipalType,
+    ResourceNotFound,
+    SaslAuthentication,
+    SecurityDisabled,
+    UnacceptableCredential,
+    UnsupportedByAuthentication,
+    UnsupportedSaslMechanism,
+)
 from barnabas.topic_partition import TopicPartition
-
-
-class AuthorizationError(KafkaError):
-    """The principal is not authorized; a retry does not help until an administrator grants access."""
-
-
-class AuthenticationError(KafkaError):
-    """The credentials were rejected. Never retried automatically."""
 
 
 class TopicAuthorization(AuthorizationError):
@@ -41,12 +51,6 @@ class GroupAuthorization(AuthorizationError):
     def __init__(self, message: str = "", group_id: str | None = None) -> None:
         self.group_id = group_id
         super().__init__(message or f"Not authorized to access group: {group_id}")
-
-
-class SaslAuthentication(AuthenticationError):
-    """SASL_AUTHENTICATION_FAILED: the broker rejected the credentials."""
-
-    code = 58
 
 
 class NetworkError(KafkaError):
@@ -132,24 +136,6 @@ class InvalidRequiredAcks(KafkaError):
     code = 21
 
 
-class ClusterAuthorization(AuthorizationError):
-    """CLUSTER_AUTHORIZATION_FAILED: the principal may not do this to the cluster."""
-
-    code = 31
-
-
-class UnsupportedSaslMechanism(AuthenticationError):
-    """UNSUPPORTED_SASL_MECHANISM: the broker does not support the mechanism of `sasl.mechanism`."""
-
-    code = 33
-
-
-class IllegalSaslState(AuthenticationError):
-    """ILLEGAL_SASL_STATE: the request is not valid at this point of the authentication."""
-
-    code = 34
-
-
 class DuplicateSequence(KafkaError):
     """DUPLICATE_SEQUENCE_NUMBER: the broker has these records already; the producer treats them as written."""
 
@@ -175,12 +161,6 @@ class TransactionalIdAuthorization(AuthorizationError):
     code = 53
 
 
-class SecurityDisabled(KafkaError):
-    """SECURITY_DISABLED: the broker has no authorizer."""
-
-    code = 54
-
-
 class OperationNotAttempted(KafkaError):
     """OPERATION_NOT_ATTEMPTED: the broker did not try this part of the request, because another part failed."""
 
@@ -191,48 +171,6 @@ class UnknownProducerId(OutOfOrderSequence):
     """UNKNOWN_PRODUCER_ID: the broker has no state of this producer, for example because its last records were deleted."""
 
     code = 59
-
-
-class DelegationTokenDisabled(KafkaError):
-    """DELEGATION_TOKEN_AUTH_DISABLED: the broker has no delegation tokens."""
-
-    code = 61
-
-
-class DelegationTokenNotFound(KafkaError):
-    """DELEGATION_TOKEN_NOT_FOUND: the broker does not know the token."""
-
-    code = 62
-
-
-class DelegationTokenOwnerMismatch(KafkaError):
-    """DELEGATION_TOKEN_OWNER_MISMATCH: the principal is neither owner nor renewer of the token."""
-
-    code = 63
-
-
-class UnsupportedByAuthentication(KafkaError):
-    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: a connection with this kind of authentication may not manage tokens."""
-
-    code = 64
-
-
-class DelegationTokenAuthorization(AuthorizationError):
-    """DELEGATION_TOKEN_AUTHORIZATION_FAILED: the principal may not manage this token."""
-
-    code = 65
-
-
-class DelegationTokenExpired(KafkaError):
-    """DELEGATION_TOKEN_EXPIRED: the token has expired."""
-
-    code = 66
-
-
-class InvalidPrincipalType(KafkaError):
-    """INVALID_PRINCIPAL_TYPE: the type of the principal is not `User`."""
-
-    code = 67
 
 
 class FetchSessionIdNotFound(KafkaError):
@@ -273,24 +211,6 @@ class ProducerFenced(KafkaError):
     """PRODUCER_FENCED: a newer producer with the same transactional id is in use. Close this one."""
 
     code = 90
-
-
-class ResourceNotFound(KafkaError):
-    """RESOURCE_NOT_FOUND: the resource, such as a user with SCRAM credentials, does not exist."""
-
-    code = 91
-
-
-class DuplicateResource(KafkaError):
-    """DUPLICATE_RESOURCE: the request names a resource twice."""
-
-    code = 92
-
-
-class UnacceptableCredential(KafkaError):
-    """UNACCEPTABLE_CREDENTIAL: the credential is not acceptable: its mechanism, iterations or user name."""
-
-    code = 93
 
 
 class InconsistentVoterSet(KafkaError):

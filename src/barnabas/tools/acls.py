@@ -16,9 +16,9 @@ from barnabas.tools.command_line.text import JSON, heading, print_json
 from barnabas.tools.connecting.connect import open_admin
 
 if TYPE_CHECKING:
-    from barnabas.client.admin.access.acl_values import AccessControlEntry, AclBinding, ResourcePattern, ResourcePatternFilter
-    from barnabas.client.admin.access.operations import AclOperation
     from barnabas.client.admin.admin import Admin
+    from barnabas.security.acl import AccessControlEntry, AclBinding, ResourcePattern, ResourcePatternFilter
+    from barnabas.security.operations import AclOperation
 
 ABOUT: Final = "This tool helps to manage acls on kafka."
 _OPERATIONS: Final = (
@@ -150,7 +150,7 @@ def _check(options: Options) -> None:
 
 
 def _add(admin: Admin, options: Options) -> None:
-    from barnabas.client.admin.access.acl_values import AccessControlEntryFilter, AclBinding, AclBindingFilter, ResourcePattern
+    from barnabas.security.acl import AccessControlEntryFilter, AclBinding, AclBindingFilter, ResourcePattern
 
     if not _pattern_type(options).is_specific:
         kind = _pattern_type(options).name
@@ -173,7 +173,7 @@ def _add(admin: Admin, options: Options) -> None:
 
 
 def _remove(admin: Admin, options: Options) -> None:
-    from barnabas.client.admin.access.acl_values import AccessControlEntryFilter, AclBindingFilter
+    from barnabas.security.acl import AccessControlEntryFilter, AclBindingFilter
 
     for resource, entries in rules(options).items():
         if not entries:
@@ -195,7 +195,7 @@ def _confirmed(question: str) -> bool:
 
 
 def _list(admin: Admin, options: Options) -> None:
-    from barnabas.client.admin.access.acl_values import AclBindingFilter
+    from barnabas.security.acl import AclBindingFilter
 
     filters = resource_filters(options)
     principals = _principals(options, "principal")
@@ -280,7 +280,7 @@ def _for(
 
 
 def _entries(options: Options, operations: Sequence[AclOperation]) -> list[AccessControlEntry]:
-    from barnabas.client.admin.access.acl_values import AccessControlEntry, AclPermissionType
+    from barnabas.security.acl import AccessControlEntry, AclPermissionType
 
     entries = [
         AccessControlEntry(principal, host, operation, AclPermissionType[permission.upper()])
@@ -294,7 +294,7 @@ def _entries(options: Options, operations: Sequence[AclOperation]) -> list[Acces
 
 def resource_filters(options: Options) -> list[ResourcePatternFilter]:
     """The resources that a command line names."""
-    from barnabas.client.admin.access.acl_values import PatternType, ResourcePatternFilter, ResourceType
+    from barnabas.security.acl import PatternType, ResourcePatternFilter, ResourceType
 
     pattern_type = _pattern_type(options)
     filters = []
@@ -308,13 +308,13 @@ def resource_filters(options: Options) -> list[ResourcePatternFilter]:
 
 
 def _cluster() -> ResourcePatternFilter:
-    from barnabas.client.admin.access.acl_values import PatternType, ResourcePatternFilter, ResourceType
+    from barnabas.security.acl import PatternType, ResourcePatternFilter, ResourceType
 
     return ResourcePatternFilter(ResourceType.CLUSTER, _CLUSTER_NAME, PatternType.LITERAL)
 
 
 def _pattern_type(options: Options) -> Any:
-    from barnabas.client.admin.access.acl_values import PatternType
+    from barnabas.security.acl import PatternType
 
     text = options.text("resource-pattern-type")
     if text.upper() not in ("ANY", "MATCH", "LITERAL", "PREFIXED"):
@@ -324,7 +324,7 @@ def _pattern_type(options: Options) -> Any:
 
 def _operation(text: str) -> AclOperation:
     """What a user calls it: DescribeConfigs in any case, and nothing else."""
-    from barnabas.client.admin.access.operations import AclOperation
+    from barnabas.security.operations import AclOperation
 
     return AclOperation.UNKNOWN if "_" in text else AclOperation.from_string(text.strip())
 

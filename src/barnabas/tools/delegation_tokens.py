@@ -164,7 +164,7 @@ def _date(timestamp_ms: int) -> str:
 
 
 def _principals(options: Options, name: str) -> list[Any]:
-    from barnabas.client.admin.access.tokens import KafkaPrincipal
+    from barnabas.security.principal import KafkaPrincipal
 
     return [KafkaPrincipal.parse(text.strip()) for text in options.texts(name)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.admin.access.acl_values import AclPermissionType, PatternType, ResourceType
-from barnabas.client.admin.access.operations import AclOperation
+from barnabas.security.acl import AclPermissionType, PatternType, ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.tools import acls
 from barnabas.tools.command_line.failures import BadArgument
 from barnabas.tools.command_line.options import Options, ShowUsage

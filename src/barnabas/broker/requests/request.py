@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from barnabas.broker.security.session import Session
 from barnabas.errors import KafkaError
 from barnabas.network.exchange import Exchange, Peer
 from barnabas.protocol import framing
@@ -41,6 +42,13 @@ class Request(Generic[M_co]):
     def listener_name(self) -> str:
         """The listener of the client's connection. Responses have the addresses that this listener advertises."""
         return self.exchange.connection.listener_name
+
+    @property
+    def session(self) -> Session:
+        """The identity of the client. Every connection has one before its first request is handled."""
+        session = self.exchange.connection.session
+        assert isinstance(session, Session), session
+        return session
 
     def respond(self, response: Message) -> None:
         """Sends the response, in this request's turn on its connection. `Reply.complete` calls it."""

@@ -33,6 +33,7 @@ from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCache
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
+from barnabas.broker.security.access import Access
 from barnabas.broker.server import identity
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.server.log_manager_config import cleaner_config, log_manager_config
@@ -311,6 +312,7 @@ class BrokerServer:
             verification=self.transactions.verification,
             turns=turns,
             loop_lag=LoopLag(lambda: turns.last_taker),
+            access=Access(None),
             cluster=self._cluster,
         )
 

@@ -10,19 +10,7 @@ from typing import TYPE_CHECKING
 from barnabas.client.lazy_names import lazy_getattr
 
 if TYPE_CHECKING:
-    from barnabas.client.admin.access.acl_values import (
-        AccessControlEntry,
-        AccessControlEntryFilter,
-        AclBinding,
-        AclBindingFilter,
-        AclPermissionType,
-        PatternType,
-        ResourcePattern,
-        ResourcePatternFilter,
-        ResourceType,
-    )
     from barnabas.client.admin.access.acls import FilterResult
-    from barnabas.client.admin.access.operations import AclOperation
     from barnabas.client.admin.access.quotas import ClientQuotaAlteration, ClientQuotaEntity, ClientQuotaFilter, ClientQuotaFilterComponent
     from barnabas.client.admin.access.scram import (
         ScramCredentialInfo,
@@ -31,7 +19,7 @@ if TYPE_CHECKING:
         UserScramCredentialsDescription,
         UserScramCredentialUpsertion,
     )
-    from barnabas.client.admin.access.tokens import DelegationToken, KafkaPrincipal, TokenInformation
+    from barnabas.client.admin.access.tokens import DelegationToken, TokenInformation
     from barnabas.client.admin.admin import Admin
     from barnabas.client.admin.async_admin import AsyncAdmin
     from barnabas.client.admin.cluster.client_metrics import ClientMetricsResourceListing
@@ -98,6 +86,19 @@ if TYPE_CHECKING:
         TransactionState,
     )
     from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
+    from barnabas.security.acl import (
+        AccessControlEntry,
+        AccessControlEntryFilter,
+        AclBinding,
+        AclBindingFilter,
+        AclPermissionType,
+        PatternType,
+        ResourcePattern,
+        ResourcePatternFilter,
+        ResourceType,
+    )
+    from barnabas.security.operations import AclOperation
+    from barnabas.security.principal import KafkaPrincipal
 
 __all__ = [
     "AbortTransactionSpec",
@@ -197,12 +198,12 @@ __all__ = [
 
 _PLACES = {
     "AbortTransactionSpec": "barnabas.client.admin.topics.transactions",
-    "AccessControlEntry": "barnabas.client.admin.access.acl_values",
-    "AccessControlEntryFilter": "barnabas.client.admin.access.acl_values",
-    "AclBinding": "barnabas.client.admin.access.acl_values",
-    "AclBindingFilter": "barnabas.client.admin.access.acl_values",
-    "AclOperation": "barnabas.client.admin.access.operations",
-    "AclPermissionType": "barnabas.client.admin.access.acl_values",
+    "AccessControlEntry": "barnabas.security.acl",
+    "AccessControlEntryFilter": "barnabas.security.acl",
+    "AclBinding": "barnabas.security.acl",
+    "AclBindingFilter": "barnabas.security.acl",
+    "AclOperation": "barnabas.security.operations",
+    "AclPermissionType": "barnabas.security.acl",
     "Admin": "barnabas.client.admin.admin",
     "AlterConfigOp": "barnabas.client.admin.cluster.configs",
     "ApiVersionRange": "barnabas.client.admin.cluster.cluster",
@@ -233,7 +234,7 @@ _PLACES = {
     "GroupState": "barnabas.client.admin.groups.group_descriptions",
     "GroupType": "barnabas.client.admin.groups.group_descriptions",
     "IsolationLevel": "barnabas.client.admin.topics.offsets",
-    "KafkaPrincipal": "barnabas.client.admin.access.tokens",
+    "KafkaPrincipal": "barnabas.security.principal",
     "ListConsumerGroupOffsetsSpec": "barnabas.client.admin.groups.group_offsets",
     "ListOffsetsResultInfo": "barnabas.client.admin.topics.offsets",
     "ListShareGroupOffsetsSpec": "barnabas.client.admin.groups.share_groups",
@@ -251,7 +252,7 @@ _PLACES = {
     "OpType": "barnabas.client.admin.cluster.configs",
     "Outcomes": "barnabas.client.admin.outcomes",
     "PartitionReassignment": "barnabas.client.admin.topics.reassignments",
-    "PatternType": "barnabas.client.admin.access.acl_values",
+    "PatternType": "barnabas.security.acl",
     "ProducerIdAndEpoch": "barnabas.client.admin.topics.transactions",
     "ProducerState": "barnabas.client.admin.topics.producers",
     "QuorumInfo": "barnabas.client.admin.cluster.quorum",
@@ -260,9 +261,9 @@ _PLACES = {
     "ReplicaInfo": "barnabas.client.admin.cluster.log_dirs",
     "ReplicaLogDirInfo": "barnabas.client.admin.cluster.log_dirs",
     "ReplicaState": "barnabas.client.admin.cluster.quorum",
-    "ResourcePattern": "barnabas.client.admin.access.acl_values",
-    "ResourcePatternFilter": "barnabas.client.admin.access.acl_values",
-    "ResourceType": "barnabas.client.admin.access.acl_values",
+    "ResourcePattern": "barnabas.security.acl",
+    "ResourcePatternFilter": "barnabas.security.acl",
+    "ResourceType": "barnabas.security.acl",
     "ScramCredentialInfo": "barnabas.client.admin.access.scram",
     "ScramMechanism": "barnabas.client.admin.access.scram",
     "ShareGroupDescription": "barnabas.client.admin.groups.share_groups",

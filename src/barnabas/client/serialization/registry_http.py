@@ -19,8 +19,8 @@ from typing import Any, Final
 from urllib.parse import unquote, urlencode, urlsplit
 
 from barnabas.client.errors import SerializationError
-from barnabas.client.network.sasl.jaas import parse_jaas
 from barnabas.config_def import InvalidConfig
+from barnabas.security.jaas import parse_jaas
 
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"

@@ -92,7 +92,7 @@ def _why_not_yet(admin: Admin, option: str) -> Callable[[], str]:
 
 def _reason(error: KafkaError, option: str) -> str | None:
     from barnabas.client.config.common_config import PORT_MAX
-    from barnabas.client.wire_errors import AuthenticationError
+    from barnabas.security.errors import AuthenticationError
 
     text = str(error)
     if isinstance(error, InvalidConfig):

@@ -88,7 +88,12 @@ def request_of(message: Message, version: int, on_wait: Callable[[], None] = lam
     api = BY_NAME[type(message).__name__.removesuffix("Request")]
     header = parse_request(b"".join(request_frame(message, api, version, 17, "test"))[SIZE_PREFIX:])
     peer = SimpleNamespace(
-        id="test", remote_ip="127.0.0.1", listener_name="PLAINTEXT", answered=lambda: None, request_left_queue=lambda size: on_wait()
+        id="test",
+        remote_ip="127.0.0.1",
+        session=None,
+        listener_name="PLAINTEXT",
+        answered=lambda: None,
+        request_left_queue=lambda size: on_wait(),
     )
     return Request(Exchange(cast("Peer", peer), 10, False, 0), header, message)
 
@@ -114,6 +119,7 @@ async def dispatched(dispatcher: RequestDispatcher, frame: bytes, listener_name:
     peer = SimpleNamespace(
         id="test",
         remote_ip="127.0.0.1",
+        session=None,
         listener_name=listener_name,
         answered=answered.set,
         request_left_queue=lambda size: None,

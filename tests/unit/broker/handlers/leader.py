@@ -81,6 +81,7 @@ class Peer:
 
     def __init__(self, remote_ip: str = "127.0.0.1") -> None:
         self.id = "peer"
+        self.session: object = None
         self.remote_ip = remote_ip
         self.listener_name = LISTENER
         self.has_left_queue = False

@@ -46,6 +46,8 @@ class Client:
         self.version = version
         self.has_left_queue = False
         self.id = "client"
+        self.remote_ip = "127.0.0.1"
+        self.session: object = None
         self.listener_name = "PLAINTEXT"
         connection: Any = self
         self.exchange = Exchange(connection, 0, True, 0)

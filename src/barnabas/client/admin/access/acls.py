@@ -5,16 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from barnabas.client.admin.access.acl_values import (
-    AccessControlEntry,
-    AclBinding,
-    AclBindingFilter,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-)
-from barnabas.client.admin.access.operations import AclOperation
 from barnabas.client.admin.call import ApiResult
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.outcomes import Outcomes
@@ -27,6 +17,16 @@ from barnabas.protocol.messages.delete_acls_request import DeleteAclsFilter, Del
 from barnabas.protocol.messages.delete_acls_response import DeleteAclsMatchingAcl, DeleteAclsResponse
 from barnabas.protocol.messages.describe_acls_request import DescribeAclsRequest
 from barnabas.protocol.messages.describe_acls_response import DescribeAclsResponse
+from barnabas.security.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclBindingFilter,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from barnabas.security.operations import AclOperation
 
 
 @dataclass(frozen=True, slots=True)

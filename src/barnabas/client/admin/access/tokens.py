@@ -5,10 +5,9 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from barnabas.client.admin.calls import Calls
-from barnabas.client.errors import IllegalArgument, error_for
+from barnabas.client.errors import error_for
 from barnabas.protocol.messages.create_delegation_token_request import CreatableRenewers, CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from barnabas.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenOwner, DescribeDelegationTokenRequest
@@ -17,29 +16,7 @@ from barnabas.protocol.messages.expire_delegation_token_request import ExpireDel
 from barnabas.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from barnabas.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from barnabas.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
-
-
-class KafkaPrincipal(NamedTuple):
-    """Who a client is to the broker:
-
-        KafkaPrincipal.parse("User:alice")
-
-    `principal_type` is `User` unless the broker has a principal builder of its own.
-    """
-
-    principal_type: str
-    name: str
-
-    @classmethod
-    def parse(cls, text: str) -> KafkaPrincipal:
-        """The principal of a text such as `User:alice`; raises IllegalArgument for any other form."""
-        kind, colon, name = text.partition(":")
-        if not colon or not kind:
-            raise IllegalArgument(f"expected a string in format principalType:principalName but got {text}")
-        return cls(kind, name)
-
-    def __str__(self) -> str:
-        return f"{self.principal_type}:{self.name}"
+from barnabas.security.principal import KafkaPrincipal
 
 
 @dataclass(frozen=True, slots=True)

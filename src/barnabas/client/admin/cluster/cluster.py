@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from barnabas.client.admin.access.operations import AclOperation, authorized_operations
 from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import SOFTWARE_NAME, SOFTWARE_VERSION, Calls, Route, check_controller
 from barnabas.client.admin.outcomes import Outcomes
@@ -22,6 +21,7 @@ from barnabas.protocol.messages.metadata_response import MetadataResponse
 from barnabas.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from barnabas.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 from barnabas.protocol.registry import APIS
+from barnabas.security.operations import AclOperation, authorized_operations
 
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2

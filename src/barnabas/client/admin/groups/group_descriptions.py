@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from barnabas.client.admin.access.operations import AclOperation
 from barnabas.client.cluster import Node
 from barnabas.errors import KafkaError
+from barnabas.security.operations import AclOperation
 from barnabas.topic_partition import TopicPartition
 
 T = TypeVar("T")

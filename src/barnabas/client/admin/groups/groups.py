@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from barnabas.client.admin.access.operations import authorized_operations
 from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import (
@@ -36,6 +35,7 @@ from barnabas.protocol.messages.leave_group_request import LeaveGroupRequest, Me
 from barnabas.protocol.messages.leave_group_response import LeaveGroupResponse
 from barnabas.protocol.messages.list_groups_request import ListGroupsRequest
 from barnabas.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from barnabas.security.operations import authorized_operations
 from barnabas.topic_partition import TopicPartition
 
 K = TypeVar("K", bound=Hashable)

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from barnabas.client.admin.access.operations import AclOperation, authorized_operations
 from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import GroupState, MemberAssignment
@@ -27,6 +26,7 @@ from barnabas.protocol.messages.delete_share_group_offsets_request import (
 from barnabas.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
 from barnabas.protocol.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
 from barnabas.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+from barnabas.security.operations import AclOperation, authorized_operations
 from barnabas.topic_partition import TopicPartition
 
 K = TypeVar("K", bound=Hashable)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from barnabas.client.admin.access.operations import AclOperation, authorized_operations
 from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.groups.group_descriptions import GroupState
@@ -15,6 +14,7 @@ from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.cluster import Node
 from barnabas.protocol.messages import streams_group_describe_response as described
 from barnabas.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from barnabas.security.operations import AclOperation, authorized_operations
 
 
 @dataclass(frozen=True, slots=True)

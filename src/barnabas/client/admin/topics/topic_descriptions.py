@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from barnabas.client.admin.access.operations import AclOperation, authorized_operations
 from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
 from barnabas.client.admin.cluster.cluster import ClusterDescription, fetch_cluster
@@ -24,6 +23,7 @@ from barnabas.protocol.messages.describe_topic_partitions_response import (
 )
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from barnabas.security.operations import AclOperation, authorized_operations
 from barnabas.uuid import Uuid
 
 Topic = TypeVar("Topic", bound=str | Uuid)

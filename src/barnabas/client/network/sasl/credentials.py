@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from barnabas.client.config.config import ClientConfig
-from barnabas.client.network.sasl.jaas import parse_jaas
 from barnabas.config_def import InvalidConfig
+from barnabas.security.jaas import parse_jaas
 
 
 @dataclass(frozen=True)

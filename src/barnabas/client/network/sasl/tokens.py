@@ -25,8 +25,8 @@ from barnabas.client.clock import Clock
 from barnabas.client.config.config import ClientConfig
 from barnabas.client.errors import SaslAuthentication
 from barnabas.client.network.backoff import ExponentialBackoff
-from barnabas.client.network.sasl.jaas import parse_jaas
 from barnabas.config_def import InvalidConfig
+from barnabas.security.jaas import parse_jaas
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.network.sasl.jaas import Jaas, parse_jaas
 from barnabas.config_def import InvalidConfig
+from barnabas.security.jaas import Jaas, parse_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

@@ -16,7 +16,7 @@ from barnabas.client.admin import (
     ResourcePatternFilter,
     ResourceType,
 )
-from barnabas.client.admin.access.operations import authorized_operations
+from barnabas.security.operations import authorized_operations
 
 ALICE = AccessControlEntry("User:alice", "*", AclOperation.READ, AclPermissionType.ALLOW)
 ORDERS = AclBinding(ResourcePattern(ResourceType.TOPIC, "orders"), ALICE)

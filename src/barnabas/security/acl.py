@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Final
 
-from barnabas.client.admin.access.operations import AclOperation
+from barnabas.security.operations import AclOperation
 
 ANY_NAME: Final = "*"
 

@@ -1,0 +1,1 @@
+"""Who may connect to this broker, and what they may do."""

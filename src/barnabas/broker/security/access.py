@@ -1,0 +1,81 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""What the client of a request may do: the questions that handlers ask. Without an authorizer every answer is yes.
+
+Kafka's AuthHelper. A handler that serves many resources checks `is_open` first, so that a broker without an authorizer pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.broker.security.authorizer.authorizer import Action
+from barnabas.security.acl import ResourceType
+from barnabas.security.errors import ClusterAuthorization
+from barnabas.security.operations import AclOperation
+
+if TYPE_CHECKING:
+    from barnabas.broker.requests.request import Request
+    from barnabas.broker.security.authorizer.authorizer import Authorizer
+
+CLUSTER_NAME: Final = "kafka-cluster"  # the only resource of type CLUSTER
+
+
+class Access:
+    """`authorizer` is None if authorizer.class.name is not set; then `is_open`."""
+
+    __slots__ = ("authorizer", "is_open")
+
+    def __init__(self, authorizer: Authorizer | None) -> None:
+        self.authorizer = authorizer
+        self.is_open = authorizer is None
+
+    def allows(
+        self,
+        request: Request[Any],
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        logs_allowed: bool = True,
+        logs_denied: bool = True,
+    ) -> bool:
+        if self.authorizer is None:
+            return True
+        return self.authorizer.authorize(request.session, Action(operation, resource_type, name, logs_allowed, logs_denied))
+
+    def allows_on_cluster(self, request: Request[Any], operation: AclOperation, logs_denied: bool = True) -> bool:
+        return self.allows(request, operation, ResourceType.CLUSTER, CLUSTER_NAME, True, logs_denied)
+
+    def require_on_cluster(self, request: Request[Any], operation: AclOperation) -> None:
+        """Raises ClusterAuthorization, with Kafka's text."""
+        if not self.allows_on_cluster(request, operation):
+            raise ClusterAuthorization(f"Request {request} is not authorized.")
+
+    def allows_on_any(self, request: Request[Any], operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Whether the operation is allowed on at least one resource of the type."""
+        return self.authorizer is None or self.authorizer.authorize_by_resource_type(request.session, operation, resource_type)
+
+    def allowed(
+        self,
+        request: Request[Any],
+        operation: AclOperation,
+        resource_type: ResourceType,
+        names: Iterable[str],
+        logs_allowed: bool = True,
+        logs_denied: bool = True,
+    ) -> set[str]:
+        """Those of the names on which the operation is allowed. Each name is decided and logged once."""
+        distinct = dict.fromkeys(names)
+        if self.authorizer is None:
+            return set(distinct)
+        return {name for name in distinct if self.allows(request, operation, resource_type, name, logs_allowed, logs_denied)}
+
+    def operations(self, request: Request[Any], supported: int, resource_type: ResourceType, name: str) -> int:
+        """The bit field of the operations, among the `supported` ones, that are allowed on a resource. Bit N is operation N."""
+        if self.authorizer is None:
+            return supported
+        bits = 0
+        for operation in AclOperation:
+            if supported >> operation & 1 and self.allows(request, operation, resource_type, name, False, False):
+                bits |= 1 << operation
+        return bits

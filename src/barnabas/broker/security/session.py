@@ -1,0 +1,35 @@
+# Compiled by mypyc: src/compiled.toml lists this module.
+"""The identity of the client of one connection, after authentication.
+
+`Connection.session` holds it. A listener without SASL makes it with the first request; a SASL listener when the exchange has succeeded, and
+anew at each re-authentication.
+"""
+
+from __future__ import annotations
+
+from barnabas.security.principal import KafkaPrincipal
+
+
+class Session:
+    """`host` is the address of the client, as ACLs name it. `expires_ms` is in the broker's monotonic time; None: the session does not
+    expire. `is_token` says that the client authenticated with a delegation token, and so may not create another."""
+
+    __slots__ = ("expires_ms", "host", "is_token", "mechanism", "principal")
+
+    def __init__(
+        self,
+        principal: KafkaPrincipal,
+        host: str,
+        *,
+        mechanism: str | None = None,
+        expires_ms: int | None = None,
+        is_token: bool = False,
+    ) -> None:
+        self.principal = principal
+        self.host = host
+        self.mechanism = mechanism
+        self.expires_ms = expires_ms
+        self.is_token = is_token
+
+    def __repr__(self) -> str:
+        return f"{self.principal} from {self.host}"
