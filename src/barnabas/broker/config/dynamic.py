@@ -12,6 +12,7 @@ from typing import Final
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.definitions import BROKER_CONFIGS
+from barnabas.broker.config.definitions.security import TLS_STORE_CONFIGS
 from barnabas.broker.config.keys import UpdateMode
 from barnabas.broker.config.reconfiguration import validate_reconfiguration
 from barnabas.broker.config.synonyms import base_name, broker_config_synonyms, config_key
@@ -19,21 +20,6 @@ from barnabas.config_def import InvalidConfig
 
 _log = logging.getLogger(__name__)
 
-# Certificates can only be changed per listener, with the prefix of the listener.
-_ONLY_BY_LISTENER: Final = frozenset(
-    {
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    }
-)
 # Listener settings that can also be changed cluster-wide.
 _CLUSTER_WIDE_BY_LISTENER: Final = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 
@@ -87,7 +73,7 @@ def validate_dynamic(properties: Mapping[str, str], per_broker: bool) -> None:
     """Raises InvalidConfig if one of these cannot be set dynamically, at this level, or to this value."""
     _refuse(_read_only(properties), "Cannot update these configs dynamically")
     by_listener = "These security configs can be dynamically updated only per-listener using the listener prefix"
-    _refuse(_ONLY_BY_LISTENER & properties.keys(), by_listener, "HashSet")
+    _refuse(properties.keys() & TLS_STORE_CONFIGS, by_listener, "HashSet")
     for name, text in properties.items():
         if (key := config_key(name)) is not None:
             key.parse(text)

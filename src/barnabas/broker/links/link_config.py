@@ -5,22 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.broker.config import BrokerConfig
+from barnabas.broker.config.definitions.security import TLS_STORE_CONFIGS
 
-_TLS: Final = (
-    "ssl.cipher.suites",
-    "ssl.enabled.protocols",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.key.password",
-    "ssl.keystore.certificate.chain",
-    "ssl.keystore.key",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.truststore.certificates",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
-)
+_TLS: Final = ("ssl.cipher.suites", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm", *TLS_STORE_CONFIGS)
 
 
 def link_config(config: BrokerConfig) -> dict[str, object]:
