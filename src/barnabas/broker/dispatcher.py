@@ -54,7 +54,7 @@ class RequestDispatcher:
         self, broker: Broker, listeners_of_brokers: frozenset[str] = frozenset(), authentication: Authentication | None = None
     ) -> None:
         self._broker = broker
-        self._authentication = authentication or Authentication({})
+        self._authentication = authentication or Authentication(None)
         self._listeners_of_brokers = listeners_of_brokers
         self.last_request: Request[Any] | None = None
         self._handlers: dict[int, Handler] = {}

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from barnabas.broker.security.principal_builder import AuthenticationContext, PrincipalBuilder
 from barnabas.broker.security.session import Session
+from barnabas.endpoint import SecurityProtocol
 from barnabas.network.exchange import Exchange, Peer
-from barnabas.security.principal import ANONYMOUS, KafkaPrincipal
+from barnabas.security.errors import AuthenticationError
+from barnabas.security.principal import ANONYMOUS
 
 
 class ListenerAuthentication(Protocol):
@@ -23,26 +26,50 @@ class ListenerAuthentication(Protocol):
 
 
 class NoSasl:
-    """A listener without SASL: every connection is admitted."""
+    """A listener without SASL: every connection is admitted, with the principal of its certificate if it has one."""
+
+    def __init__(self, security_protocol: SecurityProtocol, builder: PrincipalBuilder) -> None:
+        self._security_protocol = security_protocol
+        self._builder = builder
 
     def admits(self, exchange: Exchange, frame: bytes) -> bool:
         connection = exchange.connection
-        connection.session = Session(self._principal(connection), connection.remote_ip)
+        context = AuthenticationContext(
+            self._security_protocol, connection.listener_name, connection.remote_ip, peer_certificate(connection)
+        )
+        connection.session = Session(self._builder.build(context), connection.remote_ip)
         return True
 
-    def _principal(self, connection: Peer) -> KafkaPrincipal:
-        return ANONYMOUS
+
+class Anonymous:
+    """Every connection is admitted and anonymous: for a dispatcher without listeners, as in tests."""
+
+    def admits(self, exchange: Exchange, frame: bytes) -> bool:
+        connection = exchange.connection
+        connection.session = Session(ANONYMOUS, connection.remote_ip)
+        return True
 
 
 class Authentication:
-    """`by_listener` has the SASL listeners of the broker, and any other that does not use `NoSasl`."""
+    """`by_listener` has every listener of the broker: a connection of any other is closed. None: every client is anonymous."""
 
-    __slots__ = ("_by_listener", "_others")
+    __slots__ = ("_anonymous", "_by_listener")
 
-    def __init__(self, by_listener: Mapping[str, ListenerAuthentication]) -> None:
-        self._by_listener = by_listener
-        self._others: ListenerAuthentication = NoSasl()
+    def __init__(self, by_listener: Mapping[str, ListenerAuthentication] | None) -> None:
+        self._by_listener: Mapping[str, ListenerAuthentication] = by_listener or {}
+        self._anonymous: ListenerAuthentication | None = Anonymous() if by_listener is None else None
 
     def admits(self, exchange: Exchange, frame: bytes) -> bool:
         """Called for each request of a connection that has no session yet, or whose session may have to be renewed."""
-        return self._by_listener.get(exchange.connection.listener_name, self._others).admits(exchange, frame)
+        listener_name = exchange.connection.listener_name
+        authentication = self._anonymous or self._by_listener.get(listener_name)
+        if authentication is None:
+            raise AuthenticationError(f"Listener {listener_name} has no authentication")
+        return authentication.admits(exchange, frame)
+
+
+def peer_certificate(connection: Peer) -> bytes | None:
+    """The DER certificate that the client has shown and the broker has verified; None without TLS or without a certificate."""
+    tls = connection.extra_info("ssl_object")
+    certificate = None if tls is None else tls.getpeercert(True)
+    return certificate if isinstance(certificate, bytes) else None

@@ -34,6 +34,8 @@ from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCac
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.security.access import Access
+from barnabas.broker.security.authentication import Authentication
+from barnabas.broker.security.listener_authentications import listener_authentications
 from barnabas.broker.server import identity
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.server.log_manager_config import cleaner_config, log_manager_config
@@ -360,7 +362,7 @@ class BrokerServer:
         """Binds the ports. Requests are not processed yet."""
         self.sockets = SocketServer(
             network_config(self.broker.config.current),
-            RequestDispatcher(self.broker, self.config.listeners_of_brokers),
+            RequestDispatcher(self.broker, self.config.listeners_of_brokers, Authentication(listener_authentications(self.config))),
             inter_broker_listener=self.config.inter_broker_listener_name,
             control_plane_listener=self.config.control_plane_listener_name,
             monotonic_ms=self.clock.monotonic_ms,

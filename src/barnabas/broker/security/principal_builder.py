@@ -1,0 +1,112 @@
+"""The principal of an authenticated connection: Kafka's DefaultKafkaPrincipalBuilder, or the Python class of principal.builder.class.
+
+The value of the setting is Kafka's class name or the dotted path of a class with the methods of `PrincipalBuilder`. The broker makes one
+instance for each listener at its start, calls `configure` with the broker's properties, and `build` for each connection that has
+authenticated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.security.principals.kerberos_short_namer import KerberosName, KerberosShortNamer
+from barnabas.broker.security.principals.ssl_principal_mapper import SslPrincipalMapper
+from barnabas.config_def import InvalidConfig
+from barnabas.endpoint import SecurityProtocol
+from barnabas.security.distinguished_name import subject_of
+from barnabas.security.principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
+
+if TYPE_CHECKING:
+    from barnabas.broker.config import BrokerConfig
+
+SETTING: Final = "principal.builder.class"
+KAFKAS_CLASS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationContext:
+    """What the broker knows of a connection that has authenticated. `peer_certificate` is the DER certificate of the client, None if it
+    has shown none. With SASL, `mechanism` and `authorization_id` are set."""
+
+    security_protocol: SecurityProtocol
+    listener_name: str
+    client_address: str
+    peer_certificate: bytes | None = None
+    mechanism: str | None = None
+    authorization_id: str | None = None
+
+
+class PrincipalBuilder:
+    """The base class for classes of principal.builder.class. It is called on the event loop and must not wait."""
+
+    def configure(self, configs: dict[str, str]) -> None:
+        """Called once, with the properties of the broker."""
+
+    def build(self, context: AuthenticationContext) -> KafkaPrincipal:
+        """The principal. Any exception closes the connection."""
+        raise NotImplementedError
+
+
+class DefaultPrincipalBuilder(PrincipalBuilder):
+    """ANONYMOUS without authentication, the mapped name of the certificate with TLS, the authorization id with SASL."""
+
+    def __init__(self, ssl_mapper: SslPrincipalMapper, short_namer: KerberosShortNamer) -> None:
+        self._ssl_mapper = ssl_mapper
+        self._short_namer = short_namer
+
+    def build(self, context: AuthenticationContext) -> KafkaPrincipal:
+        if context.security_protocol.uses_sasl:
+            return KafkaPrincipal(USER_TYPE, self._sasl_name(context))
+        if context.security_protocol is SecurityProtocol.SSL and context.peer_certificate is not None:
+            return KafkaPrincipal(USER_TYPE, self._ssl_mapper.name(subject_of(context.peer_certificate)))
+        return ANONYMOUS
+
+    def _sasl_name(self, context: AuthenticationContext) -> str:
+        if not context.authorization_id:
+            raise ValueError("A SASL connection has no authorization id")  # a mechanism that has not completed must not become a user
+        if context.mechanism == "GSSAPI":
+            return self._short_namer.short_name(KerberosName.parse(context.authorization_id))
+        return context.authorization_id
+
+
+def principal_builder(config: BrokerConfig, listener_name: str) -> PrincipalBuilder:
+    """The principal builder of a listener. Raises InvalidConfig."""
+    name = config.for_listener(listener_name, SETTING)
+    if name == KAFKAS_CLASS:
+        return DefaultPrincipalBuilder(
+            SslPrincipalMapper(config.for_listener(listener_name, "ssl.principal.mapping.rules")),
+            KerberosShortNamer(default_realm(), config.for_listener(listener_name, "sasl.kerberos.principal.to.local.rules")),
+        )
+    builder = _loaded(name)
+    builder.configure(dict(config.properties))
+    return builder
+
+
+def default_realm() -> str:
+    """The default realm of this machine's Kerberos settings; empty if there is none, or the extra `gssapi` is not installed."""
+    try:
+        import gssapi  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        name = gssapi.Name("any", gssapi.NameType.user).canonicalize(gssapi.MechType.kerberos)
+        return str(name).partition("@")[2]
+    except Exception:  # the library is missing, or Kerberos is not set up: then no name has the default realm
+        return ""
+
+
+def _loaded(name: str) -> PrincipalBuilder:
+    module_name, _, class_name = name.rpartition(".")
+    try:
+        builder = getattr(import_module(module_name), class_name)()
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise InvalidConfig(
+            f"Invalid value {name} for configuration {SETTING}: no Python class can be made of it ({error}); "
+            "give the dotted path of a subclass of barnabas.broker.security.principal_builder.PrincipalBuilder that is on PYTHONPATH"
+        ) from error
+    if not isinstance(builder, PrincipalBuilder):
+        raise InvalidConfig(
+            f"Invalid value {name} for configuration {SETTING}: the class must derive from "
+            "barnabas.broker.security.principal_builder.PrincipalBuilder"
+        )
+    return builder
