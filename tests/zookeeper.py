@@ -21,11 +21,12 @@ MACHINE = "zookeeper"  # its name among the links
 
 
 class ZooKeeper:
-    """Sessions may last from two ticks to twenty."""
+    """Sessions may last from two ticks to twenty. `jvm_flags` are passed to Java."""
 
-    def __init__(self, directory: Path, tick_ms: int = 500, links: Links | None = None) -> None:
+    def __init__(self, directory: Path, tick_ms: int = 500, links: Links | None = None, jvm_flags: str = "") -> None:
         self.directory = directory
         self.tick_ms = tick_ms
+        self._environment = {**os.environ, "JAVA_TOOL_OPTIONS": jvm_flags} if jvm_flags else None
         self.host = "127.0.0.1" if links is None else links.address(MACHINE)
         self._inside: Sequence[str] = () if links is None else links.inside(MACHINE)
         with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -54,7 +55,7 @@ class ZooKeeper:
             str(self.tick_ms),
         ]
         with open(self.directory.parent / f"{self.directory.name}.out", "ab") as out:
-            self._process = subprocess.Popen(command, stdout=out, stderr=out)
+            self._process = subprocess.Popen(command, stdout=out, stderr=out, env=self._environment)
         deadline = time.monotonic() + START_TIMEOUT_S
         while self._ask("ruok") != b"imok":
             if self._process.poll() is not None:
@@ -91,10 +92,18 @@ class ZooKeeper:
 
 
 @contextmanager
-def running(directory: Path, tick_ms: int = 500, links: Links | None = None) -> Generator[ZooKeeper, None, None]:
-    server = ZooKeeper(directory, tick_ms, links)
+def running(directory: Path, tick_ms: int = 500, links: Links | None = None, jvm_flags: str = "") -> Generator[ZooKeeper, None, None]:
+    server = ZooKeeper(directory, tick_ms, links, jvm_flags)
     server.start()
     try:
         yield server
     finally:
         server.kill()
+
+
+def sasl_flags(jaas_file: Path, users: dict[str, str]) -> str:
+    """The flags of a server that authenticates these users by DIGEST-MD5. A client without a user is served, too."""
+    names = "".join(f' user_{name}="{password}"' for name, password in users.items())
+    jaas_file.write_text(f"Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required{names}; }};\n")
+    provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+    return f"-Djava.security.auth.login.config={jaas_file} -Dzookeeper.authProvider.sasl={provider}"

@@ -44,7 +44,12 @@ def test_an_ensemble_reads_as_it_is_written() -> None:
 def test_nodes_are_open_to_all_unless_access_lists_are_asked_for() -> None:
     assert open_to_all("/config/users") == (Access(ALL, "world", "anyone"),)
     assert of_creator("/brokers/ids/1") == (Access(ALL, "auth", ""), Access(READ, "world", "anyone"))
-    assert of_creator("/config/users/alice") == (Access(ALL, "auth", ""),)
+    assert of_creator("/consumers") == (Access(ALL, "world", "anyone"),)
+
+
+@pytest.mark.parametrize("path", ["/config/users/alice", "/config/brokers/1", "/delegation_token/tokens/id"])
+def test_nodes_with_secrets_are_not_readable_by_others(path: str) -> None:
+    assert of_creator(path) == (Access(ALL, "auth", ""),)
 
 
 @given(st.binary(max_size=60))

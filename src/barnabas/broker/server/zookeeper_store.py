@@ -11,20 +11,26 @@ from barnabas.broker.config import BrokerConfig
 from barnabas.config_def import InvalidConfig
 from barnabas.metadata.zookeeper.access import of_creator, open_to_all
 from barnabas.metadata.zookeeper.address import parse
+from barnabas.metadata.zookeeper.digest_md5 import SaslUser
 from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
+from barnabas.security.jaas import parse_jaas
 
-# Kafka reads its user and password for ZooKeeper from a JAAS file of Java. Barnabas reads them from this environment variable.
+# Kafka reads its user and password for ZooKeeper from a JAAS file of Java. Barnabas reads them from settings, or, as user:password, from
+# one of these environment variables: for SASL with DIGEST-MD5, and for ZooKeeper's own scheme `digest`, which needs no users there.
+SASL_VARIABLE: Final = "BARNABAS_ZOOKEEPER_SASL"
 CREDENTIALS_VARIABLE: Final = "BARNABAS_ZOOKEEPER_DIGEST"
 
 
 def zookeeper_tree(config: BrokerConfig, random: Random) -> ZooKeeperTree:
     """Raises InvalidConfig or StoreUnusable; the message names the fix."""
     digest = os.environ.get(CREDENTIALS_VARIABLE)
+    sasl = _configured_user(config) or sasl_user_of_environment()
     sets_acl = config.flag("zookeeper.set.acl")
-    if sets_acl and not digest:
+    if sets_acl and not digest and sasl is None:
         raise InvalidConfig(
-            f"zookeeper.set.acl is true, but this broker has no user and password for ZooKeeper: set {CREDENTIALS_VARIABLE}=user:password"
+            "zookeeper.set.acl is true, but this broker has no user and password for ZooKeeper: set barnabas.zookeeper.sasl.username and "
+            f"barnabas.zookeeper.sasl.password, or the environment variable {SASL_VARIABLE} or {CREDENTIALS_VARIABLE} to user:password"
         )
     session_timeout_ms = config.number("zookeeper.session.timeout.ms")
     return ZooKeeperTree(
@@ -35,10 +41,49 @@ def zookeeper_tree(config: BrokerConfig, random: Random) -> ZooKeeperTree:
             in_flight_max=config.number("zookeeper.max.in.flight.requests"),
             access_of=of_creator if sets_acl else open_to_all,
             credentials=[("digest", digest.encode())] if digest else (),
+            sasl=sasl,
             tls=_tls(config) if config.flag("zookeeper.ssl.client.enable") else None,
             random=random,
         )
     )
+
+
+def sasl_user_of_environment() -> SaslUser | None:
+    """Raises InvalidConfig."""
+    text = os.environ.get(SASL_VARIABLE)
+    if not text:
+        return None
+    name, colon, password = text.partition(":")
+    if not name or not colon or not password:
+        raise InvalidConfig(f"The environment variable {SASL_VARIABLE} must be user:password")
+    return SaslUser(name, password)
+
+
+def _configured_user(config: BrokerConfig) -> SaslUser | None:
+    name, password = config.text("barnabas.zookeeper.sasl.username"), config.text("barnabas.zookeeper.sasl.password")
+    jaas = config.text("barnabas.zookeeper.sasl.jaas.config")
+    if jaas is not None:
+        if name is not None or password is not None:
+            raise InvalidConfig("barnabas.zookeeper.sasl.jaas.config and barnabas.zookeeper.sasl.username are both set: remove one of them")
+        return _jaas_user(jaas)
+    if name is None and password is None:
+        return None
+    if not name or not password:
+        raise InvalidConfig("barnabas.zookeeper.sasl.username and barnabas.zookeeper.sasl.password must be set together")
+    return SaslUser(name, password)
+
+
+def _jaas_user(text: str) -> SaslUser:
+    try:
+        options = parse_jaas(text).options
+    except InvalidConfig as error:
+        raise InvalidConfig(f"barnabas.zookeeper.sasl.jaas.config: {error}") from None
+    if not options.get("username") or not options.get("password"):
+        raise InvalidConfig(
+            "barnabas.zookeeper.sasl.jaas.config must have the options username and password: "
+            'org.apache.zookeeper.server.auth.DigestLoginModule required username="..." password="...";'
+        )
+    return SaslUser(options["username"], options["password"])
 
 
 def _tls(config: BrokerConfig) -> ssl.SSLContext:

@@ -1,7 +1,7 @@
 """ZooKeeper's ACLs, as Kafka sets them.
 
 Without `zookeeper.set.acl` everyone has all permissions. With it, only the creator of a node may change it; everyone may read it, unless it
-holds secrets.
+holds secrets. The identity of the creator is the one that the session has proved: `sasl:user` or `digest:user:hash`, as the server adds it.
 """
 
 from __future__ import annotations
@@ -33,4 +33,7 @@ def open_to_all(path: str) -> tuple[Access, ...]:
 
 
 def of_creator(path: str) -> tuple[Access, ...]:
+    """/consumers stays open, as in Kafka: consumers before Kafka 0.9 write below it themselves."""
+    if path == paths.CONSUMERS:
+        return ANYONE
     return (_CREATOR,) if paths.is_sensitive(path) else (_CREATOR, _READABLE)

@@ -15,14 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from barnabas.metadata.errors import AuthFailed, SessionExpired, StoreUnusable, TreeError
 from barnabas.metadata.tree import EventType, R_co, TreeRequest, TreeResponse, WatchedEvent, Watcher
 from barnabas.metadata.zookeeper import wire
 from barnabas.metadata.zookeeper.access import AccessOf, open_to_all
 from barnabas.metadata.zookeeper.address import Ensemble, Server
+from barnabas.metadata.zookeeper.digest_md5 import DigestMd5, SaslRefused, SaslUser
 from barnabas.metadata.zookeeper.link import ZooKeeperLink
+from barnabas.metadata.zookeeper.pending import PendingBatch, PendingRequest
 from barnabas.metadata.zookeeper.watch_list import WatchList
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,7 @@ PASSWORD_BYTES: Final = 16
 ROUND_PAUSE_S_MAX: Final = 1.0  # after no server of the ensemble was reachable
 CLOSE_TIMEOUT_S: Final = 2.0
 XID_MAX: Final = 2**31 - 1
+CREDENTIALS_HELP: Final = "Correct barnabas.zookeeper.sasl.username and .password, or the environment variable that has them"
 
 
 class SessionState(Enum):
@@ -56,36 +59,10 @@ class ZooKeeperOptions:
     connection_timeout_ms: int = 18_000
     in_flight_max: int = 10
     access_of: AccessOf = open_to_all
-    credentials: Sequence[tuple[str, bytes]] = ()  # a scheme and its credentials: ("digest", b"user:password")
+    credentials: Sequence[tuple[str, bytes]] = field(default=(), repr=False)  # by scheme: ("digest", b"user:password")
+    sasl: SaslUser | None = None
     tls: ssl.SSLContext | None = None
     random: Random = field(default_factory=Random)
-
-
-class PendingBatch:
-    """Requests whose responses are returned together."""
-
-    def __init__(self, requests: Sequence[TreeRequest[Any]], done: asyncio.Future[None]) -> None:
-        self.responses: list[Any] = [None] * len(requests)
-        self._missing = len(requests)
-        self._done = done
-
-    def answer(self, index: int, response: TreeResponse[Any]) -> None:
-        self.responses[index] = response
-        self._missing -= 1
-        if self._missing == 0 and not self._done.done():
-            self._done.set_result(None)
-
-
-class PendingRequest:
-    """One request of a batch, waiting or sent."""
-
-    __slots__ = ("batch", "index", "request", "xid")
-
-    def __init__(self, request: TreeRequest[Any], batch: PendingBatch, index: int) -> None:
-        self.request = request
-        self.batch = batch
-        self.index = index
-        self.xid = 0
 
 
 class ZooKeeperSession:
@@ -106,6 +83,8 @@ class ZooKeeperSession:
         self._sent: deque[PendingRequest] = deque()
         self._link: ZooKeeperLink | None = None
         self._opened: asyncio.Future[None] | None = None
+        self._exchange: DigestMd5 | None = None  # while it is under way, nothing else is sent
+        self._exchange_xid = 0
         self._unproven = 0  # credentials that the server has not accepted yet
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -199,7 +178,7 @@ class ZooKeeperSession:
             self._timer.cancel()
             self._timer = None
         if self._link is link:
-            self._link = None
+            self._link = self._exchange = None
             if self.is_alive:
                 self.state = SessionState.CONNECTING
         self._waiting.extendleft(reversed(self._sent))
@@ -211,7 +190,7 @@ class ZooKeeperSession:
         if self._link is None:
             self._connected(link, wire.handshake(frame))
         else:
-            self._answered(wire.reply(frame))
+            self._answered(link, wire.reply(frame))
 
     def _connected(self, link: ZooKeeperLink, handshake: wire.ConnectResponse) -> None:
         if handshake.timeout_ms <= 0:
@@ -225,11 +204,44 @@ class ZooKeeperSession:
         self._timeout_s = handshake.timeout_ms / 1000
         self._link = link
         self.state = SessionState.CONNECTED
+        self._keep_alive(link)
+        if self._options.sasl is None:
+            self._begin(link)
+        else:
+            self._exchange = DigestMd5(self._options.sasl)
+            self._send_token(link, b"")
+
+    def _send_token(self, link: ZooKeeperLink, token: bytes) -> None:
+        self._exchange_xid = self._next_xid()
+        link.send(wire.sasl(self._exchange_xid, token))
+
+    def _continue_exchange(self, link: ZooKeeperLink, exchange: DigestMd5, reply: wire.ReplyHeader) -> None:
+        try:
+            if reply.error:
+                raise SaslRefused("user or password is wrong, or the server has no such user")
+            token = exchange.answer(reply.body.buffer())
+        except SaslRefused as refusal:
+            self._refuse_sasl(link, refusal)
+            return
+        if token is not None:
+            self._send_token(link, token)
+        else:
+            self._exchange = None
+            self._begin(link)
+
+    def _refuse_sasl(self, link: ZooKeeperLink, refusal: SaslRefused) -> None:
+        """A session that was authenticated before tries again: a server may have been restarted with other users by mistake."""
+        if self._opened is not None and self._opened.done():
+            link.end(refusal)
+        else:
+            self._refuse(str(refusal))
+
+    def _begin(self, link: ZooKeeperLink) -> None:
+        """Sends what a new connection begins with, and the requests that wait."""
         first = [wire.auth(scheme, credentials) for scheme, credentials in self._options.credentials]
         first += [wire.set_watches(self._last_zxid, *lists) for lists in self._watches.in_portions(self._options.ensemble.chroot)]
         if first:
             link.send(b"".join(first))
-        self._keep_alive(link)
         self._send_waiting()
         self._unproven = len(self._options.credentials)
         self._maybe_opened()
@@ -256,7 +268,7 @@ class ZooKeeperSession:
 
     def _send_waiting(self) -> None:
         link = self._link
-        if link is None:
+        if link is None or self._exchange is not None:
             return
         frames: list[bytes] = []
         while self._waiting and len(self._sent) < self._options.in_flight_max:
@@ -271,7 +283,7 @@ class ZooKeeperSession:
         if frames:
             link.send(b"".join(frames))
 
-    def _answered(self, reply: wire.ReplyHeader) -> None:
+    def _answered(self, link: ZooKeeperLink, reply: wire.ReplyHeader) -> None:
         if reply.xid == wire.NOTIFICATION_XID:
             self._notify(wire.event(reply.body, self._options.ensemble.chroot))
         elif reply.xid == wire.AUTH_XID:
@@ -280,6 +292,8 @@ class ZooKeeperSession:
             else:
                 self._unproven -= 1
                 self._maybe_opened()
+        elif self._exchange is not None and reply.xid == self._exchange_xid:
+            self._continue_exchange(link, self._exchange, reply)
         elif reply.xid >= 0:
             self._settle(reply)
 
@@ -324,12 +338,12 @@ class ZooKeeperSession:
         self._end(SessionState.EXPIRED)
         self._deliver(WatchedEvent(EventType.SESSION_EXPIRED, ""))
 
-    def _refuse(self) -> None:
-        text = f"ZooKeeper at {self._options.ensemble} refused the credentials of this broker"
-        log.error("%s: no request will be answered any more", text)
+    def _refuse(self, reason: str = "user or password is wrong") -> None:
+        text = f"ZooKeeper at {self._options.ensemble} refused the credentials of this broker: {reason}"
+        log.error("%s. No request will be answered any more", text)
         self._end(SessionState.REFUSED)
         if self._opened is not None and not self._opened.done():
-            self._opened.set_exception(StoreUnusable(f"{text}. Correct user and password"))
+            self._opened.set_exception(StoreUnusable(f"{text}. {CREDENTIALS_HELP}"))
 
     def _end(self, state: SessionState) -> None:
         if not self.is_alive:

@@ -34,7 +34,7 @@ from barnabas.metadata.zookeeper.access import AccessOf
 
 # Operations by number.
 CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, GET_CHILDREN2, CHECK, MULTI, CREATE2 = 1, 2, 3, 4, 5, 12, 13, 14, 15
-PING, AUTH, SET_WATCHES, CLOSE = 11, 100, 101, -11
+PING, AUTH, SET_WATCHES, SASL, CLOSE = 11, 100, 101, 102, -11
 ERROR: Final = -1  # in place of an operation, in the response to a failed multi
 
 # Frames that belong to no request have reserved xids.
@@ -111,6 +111,11 @@ def close(xid: int) -> bytes:
 
 def auth(scheme: str, credentials: bytes) -> bytes:
     return _framed(_HEADER.pack(AUTH_XID, AUTH) + _INT.pack(0) + _text(scheme) + _buffer(credentials))
+
+
+def sasl(xid: int, token: bytes) -> bytes:
+    """One token of a SASL exchange. The body of the reply is the server's token."""
+    return _framed(_HEADER.pack(xid, SASL) + _buffer(token))
 
 
 def set_watches(last_zxid: int, data: Sequence[str], exist: Sequence[str], child: Sequence[str]) -> bytes:

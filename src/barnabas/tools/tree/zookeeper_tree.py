@@ -150,7 +150,8 @@ async def _on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable
 
 def _session_options(address: str, timeout_ms: int) -> ZooKeeperOptions:
     """With a user and password for ZooKeeper, new znodes can be changed only by that user, as those of brokers with the same settings."""
-    from barnabas.broker.server.zookeeper_store import CREDENTIALS_VARIABLE
+    from barnabas.broker.server.zookeeper_store import CREDENTIALS_VARIABLE, sasl_user_of_environment
+    from barnabas.config_def import InvalidConfig
     from barnabas.metadata.errors import StoreUnusable
     from barnabas.metadata.zookeeper.access import of_creator, open_to_all
     from barnabas.metadata.zookeeper.address import parse
@@ -160,13 +161,18 @@ def _session_options(address: str, timeout_ms: int) -> ZooKeeperOptions:
         ensemble = parse(address)
     except StoreUnusable as error:
         raise BadArgument(str(error).replace("zookeeper.connect=", "--zookeeper ")) from None
+    try:
+        sasl = sasl_user_of_environment()
+    except InvalidConfig as error:
+        raise BadArgument(str(error)) from None
     digest = os.environ.get(CREDENTIALS_VARIABLE)
     return ZooKeeperOptions(
         ensemble,
         session_timeout_ms=timeout_ms,
         connection_timeout_ms=timeout_ms,
-        access_of=of_creator if digest else open_to_all,
+        access_of=of_creator if digest or sasl else open_to_all,
         credentials=[("digest", digest.encode())] if digest else (),
+        sasl=sasl,
     )
 
 

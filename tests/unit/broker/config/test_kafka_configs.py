@@ -21,7 +21,7 @@ from barnabas.broker.config import (
     describe_broker_default,
     describe_topic,
 )
-from barnabas.broker.config.definitions import own, zookeeper
+from barnabas.broker.config.definitions import own, own_security, zookeeper
 from barnabas.broker.config.synonyms import broker_config_synonyms
 from barnabas.config_def import ConfigKey, Type, value_text
 from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
@@ -60,8 +60,9 @@ def test_only_what_kraft_cannot_do_without_is_required_by_kafka_and_not_here() -
 
 
 def test_every_broker_setting_of_kafka_is_there_and_none_else_but_those_of_zookeeper_mode_and_our_own() -> None:
-    assert set(BROKER_CONFIGS) - {key.name for key in (*zookeeper.KEYS, *own.KEYS)} == set(FACTS["broker"])
-    assert all(key.name.startswith("barnabas.") for key in own.KEYS)
+    ours = (*own.KEYS, *own_security.KEYS)
+    assert set(BROKER_CONFIGS) - {key.name for key in (*zookeeper.KEYS, *ours)} == set(FACTS["broker"])
+    assert all(key.name.startswith("barnabas.") for key in ours)
 
 
 @pytest.mark.parametrize("name", sorted(FACTS["broker"]))

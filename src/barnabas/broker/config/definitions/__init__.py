@@ -10,6 +10,7 @@ from barnabas.broker.config.definitions import (
     log,
     network,
     own,
+    own_security,
     remote,
     replication,
     sasl,
@@ -34,6 +35,7 @@ _ALL: Final = (
     *kraft.KEYS,
     *zookeeper.KEYS,
     *own.KEYS,
+    *own_security.KEYS,
 )
 
 BROKER_CONFIGS: Final = {row.name: row for row in sorted(_ALL, key=lambda row: row.name)}

@@ -1,0 +1,21 @@
+"""Settings of Barnabas about security that Kafka does not have; their names begin with `barnabas.`
+
+They replace what Kafka reads from a JAAS file or a system property of Java. DescribeConfigs shows them only where they are set.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.config.keys import MEDIUM, PASSWORD, READ_ONLY, STRING, BrokerConfigKey, key
+
+# fmt: off
+KEYS: Final[tuple[BrokerConfigKey, ...]] = (
+    key("barnabas.zookeeper.sasl.jaas.config", PASSWORD, None, None, MEDIUM, READ_ONLY,
+        "The login module of the section Client of a JAAS file: the user and password for ZooKeeper, by DIGEST-MD5.", hidden=True),
+    key("barnabas.zookeeper.sasl.password", PASSWORD, None, None, MEDIUM, READ_ONLY,
+        "The password for ZooKeeper, by DIGEST-MD5.", hidden=True),
+    key("barnabas.zookeeper.sasl.username", STRING, None, None, MEDIUM, READ_ONLY,
+        "The user for ZooKeeper, by DIGEST-MD5.", hidden=True),
+)
+# fmt: on
