@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from barnabas.broker.scheduling.loop_lag import LoopLag
     from barnabas.broker.scheduling.turns import Turns
     from barnabas.broker.security.access import Access
+    from barnabas.broker.security.credentials import Credentials
+    from barnabas.broker.security.scram_users import ScramUsers
     from barnabas.broker.topics.admin_manager import AdminManager
     from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
     from barnabas.broker.topics.features import FeatureLevels
@@ -58,4 +60,6 @@ class Broker:
     turns: Turns
     loop_lag: LoopLag
     access: Access
+    credentials: Credentials
+    scram_users: ScramUsers
     cluster: ClusterMember | None = None  # None for a single broker

@@ -233,6 +233,28 @@ class AdminTree:
             await self._tree.set_or_create(_config_path(entity_type, entity), encode_config(config))
         await self.notify_config_change(f"{entity_type}/{entity}")
 
+    async def update_config(self, entity_type: str, entity: str, change: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
+        """Writes what `change` makes of the current config, and notifies all brokers. Exceptions of `change` are passed on.
+
+        The write is conditional on the version that was read: on a conflict `change` runs again.
+        """
+        path = _config_path(entity_type, entity)
+        while True:
+            node = await self._tree.get(path)
+            changed = change(decode_config(f"{entity_type}/{entity}", node.data) if node is not None else {})
+            if not changed:
+                await self.change_config(entity_type, entity, changed)
+                return
+            try:
+                if node is None:
+                    await self._tree.create_recursive(path, encode_config(changed))
+                else:
+                    await self._tree.set_data(path, encode_config(changed), node.stat.version)
+            except (BadVersion, NodeExists, NoNode):
+                continue
+            await self.notify_config_change(f"{entity_type}/{entity}")
+            return
+
     async def notify_config_change(self, entity_path: str) -> None:
         path = f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}"
         try:

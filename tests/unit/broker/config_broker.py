@@ -81,6 +81,10 @@ class ConfigBroker:
         await self.start_manager()
 
     async def start_manager(self) -> None:
+        self.make_manager()
+        await self.manager.start()
+
+    def make_manager(self) -> None:
         self.manager = ConfigManager(
             broker_id=self.config.static.broker_id,
             tree=self.client,
@@ -90,7 +94,6 @@ class ConfigBroker:
             clock=self.clock,
             log_levels=LogLevels(self.loggers),
         )
-        await self.manager.start()
 
     def ask(self, handler: str, message: Message, version: int) -> Message:
         """What a handler answers, as it arrives at the client."""

@@ -37,7 +37,8 @@ _LOG_DEFAULTS: Final = ("log.", "message.", "compression.", "min.insync.replicas
 
 
 class ConfigManager:
-    """Calls `on_broker_change` with the names of changed broker settings, and `on_group_change` with the name of a group."""
+    """Calls `on_broker_change` with the names of changed broker settings, `on_group_change` with the name of a group, and `on_user_change`
+    with the name and configs of a user: of each user at the start, and of a changed one later."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class ConfigManager:
         self.log_levels = log_levels or LogLevels()
         self.on_broker_change: list[Callable[[frozenset[str]], None]] = []
         self.on_group_change: list[Callable[[str], None]] = []
+        self.on_user_change: list[Callable[[str, Mapping[str, str]], None]] = []
         self.groups: dict[str, dict[str, str]] = {}
         self.client_metrics: dict[str, dict[str, str]] = {}
         self._broker_id = broker_id
@@ -72,6 +74,8 @@ class ConfigManager:
         self._topics = {name: properties for name, properties in (await self._admin.fetch_all_configs("topics")).items() if properties}
         self.groups = await self._fetch_all("groups")
         self.client_metrics = await self._fetch_all("client-metrics")
+        for user, properties in (await self._admin.fetch_all_configs("users")).items():
+            self._update_user(user, properties)
         brokers = await self._admin.fetch_configs("brokers", [DEFAULT_ENTITY, str(self._broker_id)])
         changed = self.config.update_default(_without_passwords(brokers[DEFAULT_ENTITY]))
         changed |= self.config.update_broker(_without_passwords(brokers[str(self._broker_id)]))
@@ -122,8 +126,12 @@ class ConfigManager:
         """The outcomes in order. On return this broker has applied the changes."""
         outcomes = await self._alterations.alter(alterations, validate_only)
         if not validate_only:
-            await self._changes.process()
+            await self.process_changes()
         return outcomes
+
+    async def process_changes(self) -> None:
+        """Applies the changes that are written to the metadata store. The writer of a change awaits it."""
+        await self._changes.process()
 
     async def entities(self, kind: ConfigResourceType) -> list[str]:
         """The groups or client metrics subscriptions that have configs."""
@@ -148,6 +156,8 @@ class ConfigManager:
             self._update_group(desanitize(entity), properties)
         elif entity_type == "client-metrics":
             _keep(self.client_metrics, desanitize(entity), properties)
+        elif entity_type == "users":
+            self._update_user(entity, properties)
 
     def _update_topic(self, name: str, properties: dict[str, str]) -> None:
         if properties == self._topics.get(name, {}):
@@ -166,6 +176,13 @@ class ConfigManager:
         _keep(self.groups, group, properties)
         for listener in self.on_group_change:
             listener(group)
+
+    def _update_user(self, entity: str, properties: dict[str, str]) -> None:
+        """`alice`, but neither her clients, `alice/clients/c1`, nor the default of all users: they have quotas only."""
+        if "/" in entity or entity == DEFAULT_ENTITY:
+            return
+        for listener in self.on_user_change:
+            listener(desanitize(entity), properties)
 
     def _notify_broker_change(self, changed: frozenset[str]) -> None:
         if not changed:

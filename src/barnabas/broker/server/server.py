@@ -35,7 +35,9 @@ from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.security.access import Access
 from barnabas.broker.security.authentication import Authentication
+from barnabas.broker.security.credentials import Credentials
 from barnabas.broker.security.listener_authentications import listener_authentications
+from barnabas.broker.security.scram_users import ScramUsers
 from barnabas.broker.server import identity
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.server.log_manager_config import cleaner_config, log_manager_config
@@ -163,6 +165,7 @@ class BrokerServer:
         for part in (self.broker.topic_creation, self.broker.producer_ids, self.broker.features, self.broker.configs):
             self._cleanup.push_async_callback(part.close)
         self.broker.configs.on_broker_change.append(self._settings_changed)
+        self.broker.configs.on_user_change.append(self.broker.scram_users.user_changed)
         await self.broker.configs.start()
         for _ in log_manager.loading(self.clock.now_ms(), await self._strays()):
             await asyncio.sleep(0)  # keeps the metadata session alive during the loading
@@ -284,6 +287,7 @@ class BrokerServer:
             config, replica_manager, metadata_cache, groups, producer_ids, features, clock, self._cluster
         )
         admin = AdminManager(tree, admin_tree, metadata_cache, controller, config, clock, purgatory("topic"), self._random, turns)
+        credentials = Credentials()
         return Broker(
             cluster_id=cluster_id,
             broker_id=broker_id,
@@ -315,6 +319,8 @@ class BrokerServer:
             turns=turns,
             loop_lag=LoopLag(lambda: turns.last_taker),
             access=Access(None),
+            credentials=credentials,
+            scram_users=ScramUsers(admin_tree, credentials, configs.process_changes, turns.next),
             cluster=self._cluster,
         )
 

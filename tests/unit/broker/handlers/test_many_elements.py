@@ -227,6 +227,8 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
         api_keys.INCREMENTAL_ALTER_CONFIGS,
         api_keys.CREATE_TOPICS,
         api_keys.CREATE_PARTITIONS,
+        api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        api_keys.ALTER_USER_SCRAM_CREDENTIALS,
     }
     # One pass over the elements, of a microsecond or less each: what they lead to is done by the controller or bounded by what there is.
     are_short = {
