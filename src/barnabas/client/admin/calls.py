@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, M
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from barnabas.client.admin.call import ApiResult, Call, LookupResult, NotAssigned, Time
 from barnabas.client.admin.keys import distinct
@@ -22,6 +22,7 @@ from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.cluster import Node
 from barnabas.client.errors import Disconnected, IllegalArgument, IllegalState, Timeout, UnknownServerError, error_for, refreshes_metadata
 from barnabas.client.network.connection_failures import NO_FAILURES, ConnectionFailures
+from barnabas.client.software import SOFTWARE_NAME, SOFTWARE_VERSION
 from barnabas.errors import KafkaError, NotController
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.protocol.message import Message
@@ -32,10 +33,6 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 R = TypeVar("R")
 M = TypeVar("M", bound=Message)
-
-
-SOFTWARE_NAME: Final = "barnabas"
-SOFTWARE_VERSION: Final = "4.2.0"
 
 
 class Channel(Protocol):

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from barnabas.client.admin.call import ApiResult, Call
-from barnabas.client.admin.calls import SOFTWARE_NAME, SOFTWARE_VERSION, Calls, Route, check_controller
+from barnabas.client.admin.calls import Calls, Route, check_controller
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.cluster import Node
 from barnabas.client.errors import error_for
+from barnabas.client.software import SOFTWARE_NAME, SOFTWARE_VERSION
 from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest

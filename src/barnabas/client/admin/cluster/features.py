@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from barnabas.client.admin.call import ApiResult
-from barnabas.client.admin.calls import SOFTWARE_NAME, SOFTWARE_VERSION, Calls, check_controller
+from barnabas.client.admin.calls import Calls, check_controller
 from barnabas.client.admin.outcomes import Outcomes, failed
 from barnabas.client.errors import IllegalArgument, error_for
+from barnabas.client.software import SOFTWARE_NAME, SOFTWARE_VERSION
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
