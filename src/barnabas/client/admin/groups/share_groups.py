@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
+from barnabas.client.admin.groups.describe_groups import describe_groups
 from barnabas.client.admin.groups.group_descriptions import GroupState, MemberAssignment
 from barnabas.client.admin.keys import distinct
 from barnabas.client.admin.locators import coordinators, settle
@@ -87,19 +88,10 @@ class ShareGroupCalls:
         """Share groups with their members."""
         call = self._calls.begin("describe_share_groups", timeout_ms)
 
-        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, ShareGroupDescription]:
-            request = ShareGroupDescribeRequest(list(groups), include_authorized_operations)
-            response: described.ShareGroupDescribeResponse = await self._calls.send(call, node_id, request)
-            coordinator = self._calls.directory.node(node_id)
-            answer: ApiResult[str, ShareGroupDescription] = ApiResult()
-            for group in response.groups:
-                if group.error_code:
-                    settle(answer, group.group_id, group.error_code, group.error_message)
-                else:
-                    answer.done[group.group_id] = _description(group, coordinator)
-            return answer
+        def request_for(groups: list[str]) -> ShareGroupDescribeRequest:
+            return ShareGroupDescribeRequest(groups, include_authorized_operations)
 
-        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
+        return await describe_groups(self._calls, call, group_ids, request_for, _description)
 
     async def list_share_group_offsets(
         self,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from barnabas.client.admin.call import ApiResult, Call
 from barnabas.client.admin.calls import Calls
+from barnabas.client.admin.groups.describe_groups import describe_groups
 from barnabas.client.admin.groups.group_descriptions import GroupState
-from barnabas.client.admin.locators import coordinators, settle
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.cluster import Node
 from barnabas.protocol.messages import streams_group_describe_response as described
@@ -109,19 +108,10 @@ class StreamsGroupCalls:
         """Streams groups with their topology and members."""
         call = self._calls.begin("describe_streams_groups", timeout_ms)
 
-        async def request_from_node(call: Call, node_id: int, groups: Sequence[str]) -> ApiResult[str, StreamsGroupDescription]:
-            request = StreamsGroupDescribeRequest(list(groups), include_authorized_operations)
-            response: described.StreamsGroupDescribeResponse = await self._calls.send(call, node_id, request)
-            coordinator = self._calls.directory.node(node_id)
-            answer: ApiResult[str, StreamsGroupDescription] = ApiResult()
-            for group in response.groups:
-                if group.error_code:
-                    settle(answer, group.group_id, group.error_code, group.error_message)
-                else:
-                    answer.done[group.group_id] = _description(group, coordinator)
-            return answer
+        def request_for(groups: list[str]) -> StreamsGroupDescribeRequest:
+            return StreamsGroupDescribeRequest(groups, include_authorized_operations)
 
-        return await self._calls.request_by_node(call, group_ids, coordinators(self._calls), request_from_node)
+        return await describe_groups(self._calls, call, group_ids, request_for, _description)
 
 
 def _description(group: described.DescribedGroup, coordinator: Node) -> StreamsGroupDescription:
