@@ -11,12 +11,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from itertools import islice
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, cast
 
+from barnabas.broker.controller_requests import ControllerRequests
 from barnabas.broker.partitions.isr import IsrResult
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from barnabas.protocol.messages.alter_partition_response import AlterPartitionResponse
 from barnabas.topic_partition import TopicPartition
@@ -41,17 +41,13 @@ class Proposal(NamedTuple):
     on_done: OnDone
 
 
-class AskController(Protocol):
-    async def ask(self, request: Message, version: int, timeout_ms: int | None = None) -> Message: ...
-
-
 class IsrProposals:
     """`topic_id_of` and `replica_epochs_of` return the values that a request needs besides the ISR."""
 
     def __init__(
         self,
         broker_id: int,
-        controller: AskController,
+        controller: ControllerRequests,
         broker_epoch: Callable[[], int],
         topic_id_of: Callable[[TopicPartition], Uuid | None],
         replica_epochs_of: Callable[[TopicPartition], dict[int, int]],

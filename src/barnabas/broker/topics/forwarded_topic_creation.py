@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
+from barnabas.broker.controller_requests import ControllerRequests
 from barnabas.broker.topics.admin_manager import AdminManager, TopicCreation
 from barnabas.client.errors import error_for
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.create_topics_response import CreateTopicsResponse
 
 VERSION: Final = 7
 
 
-class AskController(Protocol):
-    async def ask(self, request: Message, version: int, timeout_ms: int | None = None) -> Message: ...
-
-
 class ForwardedTopicCreation:
     """Creates topics directly where this broker is the controller, and sends CreateTopics to the controller otherwise."""
 
-    def __init__(self, admin: AdminManager, is_controller: Callable[[], bool], controller: AskController) -> None:
+    def __init__(self, admin: AdminManager, is_controller: Callable[[], bool], controller: ControllerRequests) -> None:
         self._admin = admin
         self._is_controller = is_controller
         self._controller = controller
