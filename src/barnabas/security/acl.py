@@ -28,6 +28,17 @@ class ResourceType(IntEnum):
         """The resource type with this number; UNKNOWN for a number that this client does not know."""
         return cls(code) if 0 <= code <= cls.USER else cls.UNKNOWN
 
+    @classmethod
+    def from_string(cls, text: str) -> ResourceType:
+        """The resource type of a name in any case (`TransactionalId` and `TRANSACTIONAL_ID` alike); UNKNOWN for any other text."""
+        name = text.replace("_", "").upper()
+        return next((resource_type for resource_type in cls if resource_type.name.replace("_", "") == name), cls.UNKNOWN)
+
+    @property
+    def title(self) -> str:
+        """The name in znodes and in the audit log: TransactionalId."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
 
 class PatternType(IntEnum):
     """How a resource name is interpreted. MATCH is only for filters: it selects every pattern that applies to a resource of that name."""

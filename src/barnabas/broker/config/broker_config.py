@@ -24,8 +24,8 @@ from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
 
-# Settings with these prefixes are passed to plugins, and only plugins know their names.
-_PLUGIN_PREFIXES: Final = ("config.providers.", "rlmm.config.", "rsm.config.")
+# Settings with these prefixes are passed to plugins, and only plugins know their names. The last two are of Kafka's authorizers.
+_PLUGIN_PREFIXES: Final = ("config.providers.", "rlmm.config.", "rsm.config.", "super.users", "allow.everyone.if.no.acl.found")
 
 
 class BrokerConfig:

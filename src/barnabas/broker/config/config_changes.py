@@ -1,131 +1,26 @@
-"""Kafka's ZkNodeChangeNotificationListener for /config/changes: processes each notification of a config change once and in order.
-
-A notification only names the changed entity, and the listener reads its configs. The watch is called inside the commit of the change, so it
-only wakes a task. Notifications are deleted after a quarter of an hour: by then every running broker has processed them, and a broker that
-is down reads all configs at its start.
-"""
+"""The notifications of config changes in /config/changes."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import re
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from barnabas.metadata import paths
+from barnabas.metadata.change_listener import CHANGE_EXPIRATION_MS, ChangeListener
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.errors import SessionExpired, TreeError
-from barnabas.metadata.tree import Delete, GetData
 from barnabas.metadata.znodes.configs import decode_config_change
 
-CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
-_NOTIFICATION: Final = re.compile(rf"{paths.CONFIG_CHANGE_PREFIX}[0-9]{{{paths.SEQUENCE_DIGITS}}}")
 
-_log = logging.getLogger(__name__)
-
-
-class ConfigChangeListener:
-    """Calls `on_change` with the path of each changed entity, relative to /config/."""
+class ConfigChangeListener(ChangeListener):
+    """Calls `on_entity` with the path of each changed entity, relative to /config/."""
 
     def __init__(
         self,
         tree: TreeClient,
-        on_change: Callable[[str], Awaitable[None]],
+        on_entity: Callable[[str], Awaitable[None]],
         now_ms: Callable[[], int],
         expiration_ms: int = CHANGE_EXPIRATION_MS,
     ) -> None:
-        self.path: Final = paths.CONFIG_CHANGES
-        self.name: Final = f"change-notification-{self.path}"
-        self._tree = tree
-        self._on_change = on_change
-        self._now_ms = now_ms
-        self._expiration_ms = expiration_ms
-        self._last_change = -1
-        self._created_ms: dict[str, int] = {}  # of the existing notifications, so that they are not all read again to find the old ones
-        self._woken = asyncio.Event()
-        self._turn = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+        async def on_change(path: str, data: bytes) -> None:
+            await on_entity(decode_config_change(path, data))
 
-    async def start(self) -> None:
-        """Starts listening. Skips earlier notifications: the caller reads all configs after this."""
-        self._tree.register_state_change_handler(self)
-        self._tree.register_child_change_handler(self)
-        await self._tree.ensure(self.path)
-        changes = await self._notifications()
-        if changes:
-            self._last_change = paths.sequence_number(changes[-1])
-        await self._purge(changes)
-        self._task = asyncio.ensure_future(self._run())
-
-    async def close(self) -> None:
-        self._tree.unregister_state_change_handler(self.name)
-        self._tree.unregister_child_change_handler(self.path)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
-
-    def handle_child_change(self) -> None:
-        self._woken.set()
-
-    async def before_initializing_session(self) -> None:
-        """Nothing to do: the notifications are not ephemeral."""
-
-    async def after_initializing_session(self) -> None:
-        """Looks again: the watch ended with the old session, and configs may have changed since."""
-        self._woken.set()
-
-    async def process(self) -> None:
-        """Processes all new notifications. The maker of a change awaits it. A failed notification is retried with the next change."""
-        try:
-            async with self._turn:
-                await self._process_new()
-        except SessionExpired:
-            _log.warning("The session with the metadata store ended: the changes in %s are processed in the next session", self.path)
-        except Exception:
-            _log.exception("Error while processing notification change for path = %s", self.path)
-
-    async def _run(self) -> None:
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            await self.process()
-
-    async def _process_new(self) -> None:
-        changes = await self._notifications()
-        for name in changes:
-            if (number := paths.sequence_number(name)) > self._last_change:
-                await self._process(f"{self.path}/{name}")
-                self._last_change = number
-        await self._purge(changes)
-
-    async def _notifications(self) -> list[str]:
-        """The names of the notifications in the order of their creation. Other children are ignored."""
-        children = await self._tree.children(self.path)
-        names = children.names if children is not None else []
-        return sorted((name for name in names if _NOTIFICATION.fullmatch(name)), key=paths.sequence_number)
-
-    async def _process(self, path: str) -> None:
-        """Logs and skips a notification that cannot be read or applied, so that it does not block the next ones."""
-        node = await self._tree.get(path)
-        if node is None or node.data is None:
-            _log.warning("Nothing to read in %s", path)
-            return
-        try:
-            await self._on_change(decode_config_change(path, node.data))
-        except TreeError:
-            raise  # not a fault of the notification: it is retried when the session is back
-        except Exception:
-            _log.exception("Error processing change notification %r from %s", node.data, path)
-
-    async def _purge(self, names: list[str]) -> None:
-        unknown = [name for name in names if name not in self._created_ms]
-        answers = await self._tree.handle([GetData(f"{self.path}/{name}") for name in unknown])
-        created = {name: answer.value.stat.ctime for name, answer in zip(unknown, answers, strict=True) if answer.error is None}
-        self._created_ms = {name: self._created_ms.get(name, created.get(name, 0)) for name in names}
-        oldest_ms = self._now_ms() - self._expiration_ms
-        expired = [name for name, created_ms in self._created_ms.items() if created_ms < oldest_ms]
-        for name in expired:
-            del self._created_ms[name]
-        await self._tree.handle([Delete(f"{self.path}/{name}") for name in expired])
+        super().__init__(tree, paths.CONFIG_CHANGES, paths.CONFIG_CHANGE_PREFIX, on_change, now_ms, expiration_ms)

@@ -11,11 +11,6 @@ from barnabas.config_def import InvalidConfig
 
 def refuse_unsupported(config: BrokerConfig) -> None:
     """Raises InvalidConfig."""
-    if config.text("authorizer.class.name"):
-        raise InvalidConfig(
-            f"authorizer.class.name is {config.text('authorizer.class.name')}, and there are no access lists here yet: everybody would be "
-            "let in. Remove the setting if that is right, and keep the listeners to networks you trust"
-        )
     for endpoint in config.broker_listeners:
         if endpoint.security_protocol.uses_sasl:
             raise InvalidConfig(

@@ -41,7 +41,9 @@ class Access:
     ) -> bool:
         if self.authorizer is None:
             return True
-        return self.authorizer.authorize(request.session, Action(operation, resource_type, name, logs_allowed, logs_denied))
+        return self.authorizer.authorize(
+            request.session, Action(operation, resource_type, name, logs_allowed, logs_denied, request.api.name)
+        )
 
     def allows_on_cluster(self, request: Request[Any], operation: AclOperation, logs_denied: bool = True) -> bool:
         return self.allows(request, operation, ResourceType.CLUSTER, CLUSTER_NAME, True, logs_denied)

@@ -35,6 +35,7 @@ from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.security.access import Access
 from barnabas.broker.security.authentication import Authentication
+from barnabas.broker.security.authorizer.loading import load_authorizer
 from barnabas.broker.security.credentials import Credentials
 from barnabas.broker.security.listener_authentications import listener_authentications
 from barnabas.broker.security.scram_users import ScramUsers
@@ -167,6 +168,7 @@ class BrokerServer:
         self.broker.configs.on_broker_change.append(self._settings_changed)
         self.broker.configs.on_user_change.append(self.broker.scram_users.user_changed)
         await self.broker.configs.start()
+        await self._start_authorizer()
         for _ in log_manager.loading(self.clock.now_ms(), await self._strays()):
             await asyncio.sleep(0)  # keeps the metadata session alive during the loading
         self._cleanup.callback(self._close_logs, log_manager)
@@ -191,6 +193,12 @@ class BrokerServer:
             self._cluster.start()
             self._cleanup.callback(asyncio.ensure_future(self._clear_away(self._cluster, log_manager)).cancel)
             await self._cluster.initial_metadata.wait_a_while()
+
+    async def _start_authorizer(self) -> None:
+        authorizer = self.broker.access.authorizer
+        if authorizer is not None:
+            self._cleanup.push_async_callback(authorizer.close)
+            await authorizer.start()
 
     def _open_log_dirs(self) -> LogManager:
         """Locks the log directories, so that no other process writes what this one reads."""
@@ -318,9 +326,9 @@ class BrokerServer:
             verification=self.transactions.verification,
             turns=turns,
             loop_lag=LoopLag(lambda: turns.last_taker),
-            access=Access(None),
             credentials=credentials,
             scram_users=ScramUsers(admin_tree, credentials, configs.process_changes, turns.next),
+            access=Access(load_authorizer(self.config.properties, tree, clock.now_ms)),
             cluster=self._cluster,
         )
 

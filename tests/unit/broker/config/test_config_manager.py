@@ -10,11 +10,11 @@ import pytest
 
 from barnabas.broker.config.alter import Operation, OpType
 from barnabas.broker.config.config_alterations import Alteration, AlterationOutcome
-from barnabas.broker.config.config_changes import CHANGE_EXPIRATION_MS
 from barnabas.broker.config.policies import AlterConfigMetadata
 from barnabas.config_def import ConfigResourceType
 from barnabas.errors import PolicyViolation
 from barnabas.metadata import paths
+from barnabas.metadata.change_listener import CHANGE_EXPIRATION_MS
 from barnabas.metadata.tree import Create, CreateMode, SetData, TreeRequest
 from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, encode_config, encode_config_change
 from barnabas.topic_partition import TopicPartition

@@ -76,7 +76,6 @@ def test_a_file_that_is_no_certificate_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "access lists"),
         ({"listeners": "SASL_PLAINTEXT://:0", "security.inter.broker.protocol": "SASL_PLAINTEXT"}, "SASL is not spoken here yet"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Limits that Kafka does not have: settings of Barnabas, whose names begin with `barnabas.`
+"""Settings that Kafka does not have, mostly limits. Their names begin with `barnabas.`
 
 Definitions of broker settings: name, type, default, validator, importance, update mode, and description. docs/limits.md says which error a
 client gets at each limit. DescribeConfigs shows them only where they are set, so that its response is otherwise that of Kafka.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.config.keys import INT, LONG, MEDIUM, READ_ONLY, BrokerConfigKey, key
+from barnabas.broker.config.keys import BOOLEAN, INT, LONG, LOW, MEDIUM, READ_ONLY, BrokerConfigKey, key
 from barnabas.config_def import Range
 
 # fmt: off
 KEYS: Final[tuple[BrokerConfigKey, ...]] = (
+    key("barnabas.authorizer.log.json", BOOLEAN, False, None, LOW, READ_ONLY,
+        "Whether the lines of the audit log, the logger kafka.authorizer.logger, are JSON objects.", hidden=True),
     key("barnabas.auto.create.topics.burst", INT, 500, Range(1), MEDIUM, READ_ONLY,
         "Topics that clients may have created at once by asking for their metadata.", hidden=True),
     key("barnabas.auto.create.topics.max", INT, 5_000, Range(0), MEDIUM, READ_ONLY,

@@ -42,7 +42,8 @@ TLS_STORE_CONFIGS: Final = (
 # fmt: off
 KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("authorizer.class.name", STRING, "", None, LOW, READ_ONLY,
-        "The class that decides who may do what. Without one everybody may do everything."),
+        "The class that decides who may do what: one of Kafka's names, or the dotted path of a Python class. Without one everybody may do "
+        "everything."),
     key("principal.builder.class", CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         None, MEDIUM, PER_BROKER,
