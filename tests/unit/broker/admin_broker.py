@@ -14,6 +14,7 @@ from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.broker.security.access import Access
 from barnabas.broker.topics.admin_manager import AdminManager
 from barnabas.broker.topics.metadata_cache import LEADER_DURING_DELETE, MetadataCache
 from barnabas.broker.waiting.delayed_operation import DelayedOperation
@@ -82,7 +83,7 @@ class AdminBroker:
         """The handler at work; `waiting` is set when the request goes into the purgatory."""
         self.waiting.clear()
         request = request_of(message, version, self.waiting.set)
-        parts = SimpleNamespace(admin=self.admin, metadata_cache=self.cache, config=self.config)
+        parts = SimpleNamespace(admin=self.admin, metadata_cache=self.cache, config=self.config, access=Access(None))
         return asyncio.ensure_future(import_module(f"barnabas.broker.handlers.{api}").handle(parts, request).result())
 
     async def ask_and_act(self, api: str, message: Message, version: int) -> Any:

@@ -16,6 +16,7 @@ from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.config.config_manager import ConfigManager
 from barnabas.broker.config.log_levels import LogLevels
 from barnabas.broker.scheduling.turns import Turns
+from barnabas.broker.security.access import Access
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.metadata.admin_tree import AdminTree
 from barnabas.metadata.client import TreeClient
@@ -97,7 +98,7 @@ class ConfigBroker:
 
     def ask(self, handler: str, message: Message, version: int) -> Message:
         """What a handler answers, as it arrives at the client."""
-        broker = SimpleNamespace(configs=self.manager, metadata_cache=self.cache, turns=Turns())
+        broker = SimpleNamespace(configs=self.manager, metadata_cache=self.cache, turns=Turns(), access=Access(None))
         request = request_of(message, version)
         answer: Message = self.run(import_module(f"barnabas.broker.handlers.{handler}").handle(broker, request).result())
         return parse(type(answer), serialize(answer, version), version)

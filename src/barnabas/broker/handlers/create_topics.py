@@ -7,11 +7,14 @@ Behaviour
 - the controller responds when every partition has a leader, or after timeout_ms. A topic that is not ready by then is still created.
 - with validate_only everything is checked and nothing is created.
 - -1 partitions or replicas: num.partitions, default.replication.factor. A topic named twice is not created.
+Authorization
+- CREATE on the cluster or on the topic; a denied topic has the error TOPIC_AUTHORIZATION_FAILED whether it exists or not.
+- DESCRIBE_CONFIGS on the topic, without which the response has no partitions, replicas and configs of it, but topic_config_error_code.
 Version notes
 - 1: validate_only and error messages. 5: the partitions, replicas and all configs of the new topic, with their sources. 7: topic ids.
 Errors, of a topic
 - NOT_CONTROLLER, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
-  INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT.
+  INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.config import describe_topic
 from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidRequest, NotController
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics_response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,16 +50,26 @@ def handle(broker: Broker, request: Request[CreateTopicsRequest]) -> Reply[Creat
 async def _create(broker: Broker, request: Request[CreateTopicsRequest]) -> CreateTopicsResponse:
     message = request.message
     counts = Counter(topic.name for topic in message.topics)
+    names = [name for name, count in counts.items() if count == 1]
+    creatable = _creatable(broker, request, names)
     try:
         creations = await broker.admin.create_topics(
-            [topic for topic in message.topics if counts[topic.name] == 1], message.timeout_ms, message.validate_only, request.wait
+            [topic for topic in message.topics if topic.name in creatable], message.timeout_ms, message.validate_only, request.wait
         )
     except NotController as error:
         return CreateTopicsResponse(0, [_refused(topic.name, error) for topic in message.topics])
     describe = _Descriptions(broker.config) if request.version >= CONFIGS_VERSION else None
-    results = [_result(creation, describe) for creation in creations]
+    described = broker.access.allowed(request, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, logs_denied=False)
+    results = [_result(creation, describe) if creation.name in described else _undescribed(creation) for creation in creations]
     duplicate_error = InvalidRequest("Duplicate topic name.")
-    return CreateTopicsResponse(0, results + [_refused(name, duplicate_error) for name, count in counts.items() if count > 1])
+    results += [_refused(name, duplicate_error) for name, count in counts.items() if count > 1]
+    return CreateTopicsResponse(0, results + [_denied(name) for name in names if name not in creatable])
+
+
+def _creatable(broker: Broker, request: Request[CreateTopicsRequest], names: list[str]) -> set[str]:
+    if broker.access.allows_on_cluster(request, AclOperation.CREATE, logs_denied=False):
+        return set(names)
+    return broker.access.allowed(request, AclOperation.CREATE, ResourceType.TOPIC, names)
 
 
 def _result(creation: TopicCreation, describe: _Descriptions | None) -> CreatableTopicResult:
@@ -67,6 +83,22 @@ def _result(creation: TopicCreation, describe: _Descriptions | None) -> Creatabl
         replication_factor=len(creation.assignment[0]),
         configs=[] if describe is None else describe.configs(creation.config),
     )
+
+
+def _undescribed(creation: TopicCreation) -> CreatableTopicResult:
+    """The result for a client that may not describe the configs of the topic."""
+    if creation.error is not None:
+        return _refused(creation.name, creation.error)
+    return CreatableTopicResult(
+        name=creation.name,
+        topic_id=creation.topic_id,
+        error_message=None,
+        topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    )
+
+
+def _denied(name: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message="Authorization failed.")
 
 
 def _refused(name: str, error: KafkaError) -> CreatableTopicResult:

@@ -6,10 +6,15 @@ Behaviour
 - the handler marks the topics, and the controller deletes them. It responds when they are deleted and their names are free, or after
   timeout_ms with REQUEST_TIMED_OUT; the deletion continues.
 - a topic that is named twice, by name, by id or by both, is not deleted.
+Authorization
+- DELETE on the cluster; or DESCRIBE and DELETE on the topic.
+- a denied topic has the error TOPIC_AUTHORIZATION_FAILED. Without DESCRIBE the response does not show whether a named topic exists, nor the
+  name of an id.
 Version notes
 - 3: TOPIC_DELETION_DISABLED if delete.topic.enable=false, earlier versions INVALID_REQUEST. 5: error messages. 6: topic ids.
 Errors, of a topic
-- NOT_CONTROLLER, TOPIC_DELETION_DISABLED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, REQUEST_TIMED_OUT.
+- NOT_CONTROLLER, TOPIC_DELETION_DISABLED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, REQUEST_TIMED_OUT,
+  TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -19,9 +24,12 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.parts import DeleteTopicsParts
 from barnabas.broker.requests.reply import Reply
-from barnabas.errors import InvalidRequest, KafkaError, NotController, TopicDeletionDisabled, UnknownTopicId
+from barnabas.errors import InvalidRequest, KafkaError, NotController, TopicDeletionDisabled, UnknownTopicId, UnknownTopicOrPartition
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_topics_request import DeleteTopicState
 from barnabas.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
@@ -43,7 +51,7 @@ async def _delete(broker: Broker, request: Request[DeleteTopicsRequest]) -> Dele
     topics = [DeleteTopicState(name) for name in message.topic_names] + message.topics
     if not broker.config.current.flag("delete.topic.enable"):
         return DeleteTopicsResponse(0, [_result(topic.name, topic.topic_id, _disabled(request.version)) for topic in topics])
-    refused, topic_ids = _resolve(topics, broker.metadata_cache)
+    refused, topic_ids = _resolve(topics, broker, request)
     try:
         outcomes = await broker.admin.delete_topics(list(topic_ids), message.timeout_ms, request.wait)
     except NotController as error:
@@ -57,8 +65,11 @@ def _disabled(version: int) -> KafkaError:
     return InvalidRequest() if version < DELETION_DISABLED_VERSION else TopicDeletionDisabled()
 
 
-def _resolve(topics: list[DeleteTopicState], cache: MetadataCache) -> tuple[list[DeletableTopicResult], dict[str, Uuid]]:
+def _resolve(
+    topics: list[DeleteTopicState], broker: Broker, request: Request[DeleteTopicsRequest]
+) -> tuple[list[DeletableTopicResult], dict[str, Uuid]]:
     """The results of topics that are refused as they are named, and the other topics by name, with their ids."""
+    cache = broker.metadata_cache
     refused = []
     names: Counter[str] = Counter()
     ids: Counter[Uuid] = Counter()
@@ -73,10 +84,36 @@ def _resolve(topics: list[DeleteTopicState], cache: MetadataCache) -> tuple[list
             ids[topic.topic_id] += 1
     refused += [_result(name, Uuid.ZERO, InvalidRequest("Duplicate topic name.")) for name, count in names.items() if count > 1]
     refused += [_result(None, topic_id, InvalidRequest("Duplicate topic id.")) for topic_id, count in ids.items() if count > 1]
-    topic_ids = {name: cache.topic_id(name) or Uuid.ZERO for name, count in names.items() if count == 1}
+    by_name = [name for name, count in names.items() if count == 1]
     by_id = [topic_id for topic_id, count in ids.items() if count == 1]
+    if not broker.access.is_open:
+        by_name, by_id, denied = _authorized(broker, request, by_name, by_id)
+        refused += denied
+    topic_ids = {name: cache.topic_id(name) or Uuid.ZERO for name in by_name}
     _add_by_id(by_id, topic_ids, refused, cache)
     return refused, topic_ids
+
+
+def _authorized(
+    broker: Broker, request: Request[DeleteTopicsRequest], names: list[str], ids: list[Uuid]
+) -> tuple[list[str], list[Uuid], list[DeletableTopicResult]]:
+    """The names that the client may delete, the ids that it may delete or that are unknown, and the results of the other topics."""
+    access, cache = broker.access, broker.metadata_cache
+    if access.allows_on_cluster(request, AclOperation.DELETE, logs_denied=False):
+        return names, ids, []
+    names_of_ids = {topic_id: name for topic_id in ids if (name := cache.topic_name(topic_id)) is not None}
+    asked = [*names, *names_of_ids.values()]
+    describable = access.allowed(request, AclOperation.DESCRIBE, ResourceType.TOPIC, asked)
+    deletable = access.allowed(request, AclOperation.DELETE, ResourceType.TOPIC, asked)
+    kept = {name for name in names if name in describable and name in deletable}
+    refused = [_denied(name if name in describable else None, topic_id) for topic_id, name in names_of_ids.items() if name not in deletable]
+    for name in names:
+        if name not in kept:
+            is_unknown = name in describable and not cache.contains(name)
+            unknown_error = UnknownTopicOrPartition("This server does not host this topic-partition.")
+            refused.append(_result(name, Uuid.ZERO, unknown_error) if is_unknown else _denied(name, Uuid.ZERO))
+    kept_ids = [topic_id for topic_id in ids if topic_id not in names_of_ids or names_of_ids[topic_id] in deletable]
+    return [name for name in names if name in kept], kept_ids, refused
 
 
 def _add_by_id(ids: list[Uuid], topic_ids: dict[str, Uuid], refused: list[DeletableTopicResult], cache: MetadataCache) -> None:
@@ -90,6 +127,11 @@ def _add_by_id(ids: list[Uuid], topic_ids: dict[str, Uuid], refused: list[Deleta
             refused.append(_result(name, topic_id, duplicate_error))
         else:
             topic_ids[name] = topic_id
+
+
+def _denied(name: str | None, topic_id: Uuid) -> DeletableTopicResult:
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return DeletableTopicResult(name, topic_id, error, error.message)
 
 
 def _result(name: str | None, topic_id: Uuid, error: KafkaError | None) -> DeletableTopicResult:

@@ -3,8 +3,9 @@
 Version 0.
 Behaviour
 - the leader serves it from its producer state: idempotent and transactional producers until they expire (producer.id.expiration.ms).
+Authorization: READ on each topic. A denied topic has the error TOPIC_AUTHORIZATION_FAILED whether it exists or not.
 Errors, of a partition
-- INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
+- INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations
@@ -14,42 +15,48 @@ from typing import TYPE_CHECKING, Final
 from barnabas import topic_name
 from barnabas.broker.handlers.parts import Parts
 from barnabas.broker.requests.reply import Reply
-from barnabas.errors import InvalidTopic, KafkaError, UnknownTopicOrPartition
+from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
     TopicResponse,
 )
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.requests.request import Request
-    from barnabas.broker.topics.metadata_cache import MetadataCache
     from barnabas.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 
 PARTS: Final = Parts(("topics", "partition_indexes"), ("topics", "partitions"))
 
 
 def handle(broker: Broker, request: Request[DescribeProducersRequest]) -> Reply[DescribeProducersResponse]:
-    return Reply.now(request, DescribeProducersResponse(0, [_topic(broker, topic) for topic in request.message.topics]))
+    return Reply.now(request, DescribeProducersResponse(0, [_topic(broker, request, topic) for topic in request.message.topics]))
 
 
-def _topic(broker: Broker, topic: TopicRequest) -> TopicResponse:
-    error = _topic_error(topic.name, broker.metadata_cache)
-    if error is not None:
-        refused = [PartitionResponse(partition, error.code, str(error)) for partition in topic.partition_indexes]
-        return TopicResponse(topic.name, refused)
+def _topic(broker: Broker, request: Request[DescribeProducersRequest], topic: TopicRequest) -> TopicResponse:
+    error, message = _topic_error(broker, request, topic.name)
+    if error is not ErrorCode.NONE:
+        return TopicResponse(topic.name, [PartitionResponse(partition, error, message) for partition in topic.partition_indexes])
     return TopicResponse(topic.name, [_partition(broker, TopicPartition(topic.name, index)) for index in topic.partition_indexes])
 
 
-def _topic_error(name: str, cache: MetadataCache) -> KafkaError | None:
-    """The error of a topic as a whole. Only these errors have a message."""
-    error = topic_name.fault_in(name)
-    if error is not None:
-        return InvalidTopic(f"Topic name is invalid: {error}")
-    return None if cache.contains(name) else UnknownTopicOrPartition("This server does not host this topic-partition.")
+def _topic_error(broker: Broker, request: Request[DescribeProducersRequest], name: str) -> tuple[ErrorCode, str]:
+    """The error of a topic as a whole, with its message. The errors of a single partition have none."""
+    fault = topic_name.fault_in(name)
+    if fault is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}"
+    error = ErrorCode.NONE
+    if not broker.access.allows(request, AclOperation.READ, ResourceType.TOPIC, name):
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif not broker.metadata_cache.contains(name):
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return error, error.message
 
 
 def _partition(broker: Broker, partition: TopicPartition) -> PartitionResponse:

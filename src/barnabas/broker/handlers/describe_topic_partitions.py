@@ -6,8 +6,10 @@ Behaviour
 - at most response_partition_limit partitions, and never more than max.request.partition.size.limit. The cursor of the response is the
   first partition that did not fit.
 - the lists of eligible leaders are empty: this cluster keeps none.
-Errors: of a topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (only for topics that the request names); INVALID_REQUEST for every
-  topic if the cursor is not on one of them.
+Authorization: DESCRIBE on each topic. A denied topic is left out if all topics are requested, otherwise it comes last, and the response
+  does not show whether it exists.
+Errors: of a topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED (only for topics that the request names);
+  INVALID_REQUEST for every topic if the cursor is not on one of them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from typing import TYPE_CHECKING
 from barnabas.broker.requests.authorized_operations import ALL_ON_TOPIC
 from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import ELEMENTS_PER_SLICE, at_once
-from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.describe_topic_partitions_response import (
@@ -27,6 +28,8 @@ from barnabas.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.topic_name import is_internal, is_valid
 from barnabas.uuid import Uuid
 
@@ -55,6 +58,9 @@ def _described(broker: Broker, request: Request[DescribeTopicPartitionsRequest])
         )
     limit = max(1, min(message.response_partition_limit, broker.config.current.number("max.request.partition.size.limit")))
     response = DescribeTopicPartitionsResponse()
+    denied: list[str] = []
+    if not broker.access.is_open:
+        names, denied = yield from _authorized(broker, request, names)
     for index, name in enumerate(names):
         if index % ELEMENTS_PER_SLICE == ELEMENTS_PER_SLICE - 1:
             yield
@@ -63,28 +69,53 @@ def _described(broker: Broker, request: Request[DescribeTopicPartitionsRequest])
             break
         count = cache.partition_count(name)
         if count is None:
-            response.topics.append(_unknown(name))
+            response.topics.append(_unknown(broker, request, name))
             continue
         start = first_partition if name == first_topic else 0
         end = min(count, start + limit)
-        topic = _topic(cache, name, range(start, end), request.listener_name)
+        topic = _topic(broker, request, name, range(start, end))
         response.topics.append(topic)
         if end < count:
             response.next_cursor = Cursor(name, end)
             break
         limit -= len(topic.partitions)
+    if requested:
+        response.topics += [DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in denied]
     return response
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _authorized(
+    broker: Broker, request: Request[DescribeTopicPartitionsRequest], names: list[str]
+) -> Generator[None, None, tuple[list[str], list[str]]]:
+    """The topics that the client may describe, and the others. Yields after ELEMENTS_PER_SLICE topics."""
+    allowed: list[str] = []
+    denied: list[str] = []
+    for index, name in enumerate(names):
+        if index % ELEMENTS_PER_SLICE == ELEMENTS_PER_SLICE - 1:
+            yield
+        is_allowed = broker.access.allows(request, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+        (allowed if is_allowed else denied).append(name)
+    return allowed, denied
+
+
+def _operations(broker: Broker, request: Request[DescribeTopicPartitionsRequest], name: str) -> int:
+    return broker.access.operations(request, ALL_ON_TOPIC, ResourceType.TOPIC, name)
+
+
+def _unknown(broker: Broker, request: Request[DescribeTopicPartitionsRequest], name: str) -> DescribeTopicPartitionsResponseTopic:
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
-    return DescribeTopicPartitionsResponseTopic(error, name, is_internal=is_internal(name), topic_authorized_operations=ALL_ON_TOPIC)
+    return DescribeTopicPartitionsResponseTopic(
+        error, name, is_internal=is_internal(name), topic_authorized_operations=_operations(broker, request, name)
+    )
 
 
-def _topic(cache: MetadataCache, name: str, partitions: range, listener_name: str) -> DescribeTopicPartitionsResponseTopic:
+def _topic(
+    broker: Broker, request: Request[DescribeTopicPartitionsRequest], name: str, partitions: range
+) -> DescribeTopicPartitionsResponseTopic:
+    cache = broker.metadata_cache
     described = []
     for partition in partitions:
-        metadata = cache.partition_metadata(name, partition, listener_name)
+        metadata = cache.partition_metadata(name, partition, request.listener_name)
         if metadata is not None:  # a partition that no UpdateMetadata has named yet is left out
             described.append(
                 DescribeTopicPartitionsResponsePartition(
@@ -100,4 +131,5 @@ def _topic(cache: MetadataCache, name: str, partitions: range, listener_name: st
                 )
             )
     topic_id = cache.topic_id(name) or Uuid.ZERO
-    return DescribeTopicPartitionsResponseTopic(ErrorCode.NONE, name, topic_id, is_internal(name), described, ALL_ON_TOPIC)
+    operations = _operations(broker, request, name)
+    return DescribeTopicPartitionsResponseTopic(ErrorCode.NONE, name, topic_id, is_internal(name), described, operations)

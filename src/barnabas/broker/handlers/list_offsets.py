@@ -7,12 +7,13 @@ Behaviour
   offset -1.
 - for a consumer the latest offset is the high watermark, or with read_committed the last stable offset; for a broker the log end offset.
 - replica id -2, a debugging consumer, may ask a follower. All other clients must ask the leader.
+Authorization: DESCRIBE on each topic. Denied topics come last, with the error TOPIC_AUTHORIZATION_FAILED whether they exist or not.
 Version notes
 - 0: a list of offsets, the base offsets of segments last written before the timestamp. 1: one offset, with its timestamp.
 - 2: isolation level. 4: leader epochs, of the client to be checked and of the record. 5: OFFSET_NOT_AVAILABLE, before LEADER_NOT_AVAILABLE.
 - 7: -3. 8: -4. 9: -5. 10: timeout, for remote storage only. 11: -6. A timestamp that is newer than the version is UNSUPPORTED_VERSION.
 Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR, INVALID_REQUEST
-for a partition named twice (not in version 0), UNSUPPORTED_VERSION, OFFSET_NOT_AVAILABLE.
+for a partition named twice (not in version 0), UNSUPPORTED_VERSION, OFFSET_NOT_AVAILABLE, TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from barnabas.broker.partitions.fetch_params import CONSUMER_REPLICA_ID, DEBUGGI
 from barnabas.broker.requests.reply import Reply
 from barnabas.errors import KafkaError, OffsetNotAvailable
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
+from barnabas.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.storage.log import offset_lookup
 from barnabas.topic_partition import TopicPartition
 
@@ -53,13 +56,17 @@ def handle(broker: Broker, request: Request[ListOffsetsRequest]) -> Reply[ListOf
 
 
 async def _list(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
+    allowed, denied = _authorized(broker, request)
+    if denied and not allowed:
+        return ListOffsetsResponse(topics=_refused(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     if request.message.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        return _refusal_of_all(request.message, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, whose enum has no such value
+        # As Kafka, whose enum has no such value.
+        return ListOffsetsResponse(topics=_refused(request.message.topics, ErrorCode.UNKNOWN_SERVER_ERROR))
     duplicates = await _duplicates(broker, request) if request.version > 0 else frozenset()
     lookup = _Lookup(broker, request.message, request.version, duplicates)
     topics: dict[str, ListOffsetsTopicResponse] = {}
     count = 0
-    for topic in request.message.topics:
+    for topic in allowed:
         for requested in topic.partitions:
             result = lookup.result(topic.name, requested)
             if result is None:
@@ -71,7 +78,16 @@ async def _list(broker: Broker, request: Request[ListOffsetsRequest]) -> ListOff
             count += 1
             if count % PARTITIONS_PER_TURN == 0:
                 await broker.turns.next(request)
-    return ListOffsetsResponse(topics=list(topics.values()))
+    return ListOffsetsResponse(topics=list(topics.values()) + _refused(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+
+
+def _authorized(broker: Broker, request: Request[ListOffsetsRequest]) -> tuple[list[ListOffsetsTopic], list[ListOffsetsTopic]]:
+    """The topics that the client may describe, and the others."""
+    access, topics = broker.access, request.message.topics
+    if access.is_open:
+        return topics, []
+    allowed = access.allowed(request, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in topics])
+    return [topic for topic in topics if topic.name in allowed], [topic for topic in topics if topic.name not in allowed]
 
 
 class _Lookup:
@@ -138,12 +154,8 @@ async def _duplicates(broker: Broker, request: Request[ListOffsetsRequest]) -> S
     return repeated
 
 
-def _refusal_of_all(message: ListOffsetsRequest, code: int) -> ListOffsetsResponse:
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(topic.name, [_error(requested, code) for requested in topic.partitions]) for topic in message.topics
-        ]
-    )
+def _refused(topics: list[ListOffsetsTopic], code: int) -> list[ListOffsetsTopicResponse]:
+    return [ListOffsetsTopicResponse(topic.name, [_error(requested, code) for requested in topic.partitions]) for topic in topics]
 
 
 def _error(requested: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:

@@ -51,7 +51,7 @@ class Access:
     def require_on_cluster(self, request: Request[Any], operation: AclOperation) -> None:
         """Raises ClusterAuthorization, with Kafka's text."""
         if not self.allows_on_cluster(request, operation):
-            raise ClusterAuthorization(f"Request {request} is not authorized.")
+            raise ClusterAuthorization(f"Request {request} needs {operation.name} permission.")
 
     def allows_on_any(self, request: Request[Any], operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether the operation is allowed on at least one resource of the type."""

@@ -19,6 +19,7 @@ from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.requests.request import Request
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
+from barnabas.broker.security.access import Access
 from barnabas.broker.topics.features import FeatureLevels
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.metadata.client import TreeClient
@@ -59,6 +60,7 @@ def a_broker(*topics: UpdateMetadataTopicState, settings: Mapping[str, str] | No
         "features": FeatureLevels(tree),
         "turns": Turns(),
         "loop_lag": LoopLag(),
+        "access": Access(None),
     }
     return Broker(**{field.name: None for field in fields(Broker)} | given | parts)
 

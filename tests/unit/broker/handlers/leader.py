@@ -24,6 +24,7 @@ from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCache
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
+from barnabas.broker.security.access import Access
 from barnabas.broker.topics.metadata_cache import LEADER_DURING_DELETE, MetadataCache
 from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.network.exchange import Exchange
@@ -151,6 +152,7 @@ class Leader:
     def __init__(self, directory: Path, properties: Mapping[str, str] | None = None, files: AnyFiles | None = None) -> None:
         self.cluster = None
         self.tree = SimpleNamespace(trouble=None)
+        self.access = Access(None)
         self.clock = StandingClock()
         self.config = DynamicBrokerConfig(
             BrokerConfig({"broker.id": str(BROKER), "zookeeper.connect": "none:2181", "log.dirs": str(directory), **(properties or {})})

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.handlers.produce import validate_records
+from barnabas.broker.security.access import Access
 from barnabas.errors import KafkaError
 from barnabas.network.exchange import Exchange
 from barnabas.protocol.errors import ErrorCode
@@ -51,7 +52,7 @@ class Client:
         self.listener_name = "PLAINTEXT"
         connection: Any = self
         self.exchange = Exchange(connection, 0, True, 0)
-        broker: Any = SimpleNamespace(replica_manager=replicas.manager, metadata_cache=replicas.cache)
+        broker: Any = SimpleNamespace(replica_manager=replicas.manager, metadata_cache=replicas.cache, access=Access(None))
         frame = b"".join(request_frame(message, PRODUCE, version, 7, client_id))
         RequestDispatcher(broker).dispatch(self.exchange, frame[4:])
 

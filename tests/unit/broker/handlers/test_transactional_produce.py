@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.security.access import Access
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import request_frame
@@ -44,7 +45,11 @@ def produce(verifying: Verifying, version: int, data: dict[int, Records] | None 
     asked = Asked(api_keys.PRODUCE, version)
     replicas = verifying.replicas
     broker: Any = SimpleNamespace(
-        replica_manager=replicas.manager, metadata_cache=replicas.cache, verification=verifying.verification, config=replicas.config
+        replica_manager=replicas.manager,
+        metadata_cache=replicas.cache,
+        verification=verifying.verification,
+        config=replicas.config,
+        access=Access(None),
     )
     frame = b"".join(request_frame(message, asked.api, version, 7, "client"))
     RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.security.access import Access
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import request_frame
@@ -46,6 +47,7 @@ def commit(
     broker: Any = SimpleNamespace(
         groups=marking.groups.coordinator,
         metadata_cache=marking.replicas.cache,
+        access=Access(None),
         verification=marking.verifying.verification,
         cluster=None,
     )

@@ -1,0 +1,66 @@
+"""An authorizer in memory: what a test grants is allowed, and nothing else. No operation implies another, so a test shows each check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from barnabas.broker.security.access import CLUSTER_NAME, Access
+from barnabas.broker.security.authorizer.authorizer import AclDeletion, Action
+from barnabas.broker.security.session import Session
+from barnabas.errors import KafkaError
+from barnabas.security.acl import AclBinding, AclBindingFilter, ResourceType
+from barnabas.security.operations import AclOperation
+
+ANONYMOUS = "User:ANONYMOUS"
+
+Grant = tuple[str, AclOperation, ResourceType, str]
+
+
+class Grants:
+    """Stands for the authorizer. `actions` are the decisions it was asked for, in order."""
+
+    def __init__(self, grants: Iterable[Grant]) -> None:
+        self.grants = set(grants)
+        self.actions: list[Action] = []
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def authorize(self, session: Session, action: Action) -> bool:
+        self.actions.append(action)
+        return (str(session.principal), action.operation, action.resource_type, action.name) in self.grants
+
+    def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType) -> bool:
+        return any(grant[:3] == (str(session.principal), operation, resource_type) for grant in self.grants)
+
+    def acls(self, acl_filter: AclBindingFilter) -> Iterable[AclBinding]:
+        raise NotImplementedError
+
+    async def create_acls(self, session: Session, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
+        raise NotImplementedError
+
+    async def delete_acls(self, session: Session, filters: Sequence[AclBindingFilter]) -> list[AclDeletion]:
+        raise NotImplementedError
+
+
+def grant(text: str, principal: str = ANONYMOUS) -> Grant:
+    """The grant of `DESCRIBE topic t`, or `CREATE cluster`."""
+    operation, resource_type, *name = text.split(" ", 2)
+    return principal, AclOperation[operation], ResourceType[resource_type.upper()], name[0] if name else CLUSTER_NAME
+
+
+def granting(*texts: str) -> Access:
+    """The access of a broker whose clients, all of them anonymous, have these grants."""
+    return Access(Grants(grant(text) for text in texts))
+
+
+def decisions(access: Access) -> list[str]:
+    """What the authorizer was asked, in order, as `grant` reads it."""
+    assert isinstance(access.authorizer, Grants)
+    return [_text(action) for action in access.authorizer.actions]
+
+
+def _text(action: Action) -> str:
+    is_cluster = action.resource_type is ResourceType.CLUSTER
+    return f"{action.operation.name} {action.resource_type.name.lower()}" + ("" if is_cluster else f" {action.name}")
