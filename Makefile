@@ -17,7 +17,7 @@ FORM  := $(if $(filter 1,$(BARNABAS_PURE)),pure,compiled)
 export PYTHON
 export BARNABAS_EXPECT := $(FORM)
 .DEFAULT_GOAL := help
-.PHONY: help run install install-check test check quick lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack kafka protocol clean
+.PHONY: help run install install-check test check quick lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack authorization-matrix kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -83,6 +83,10 @@ spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an
 
 fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, from a seed: make fuzz SEED=7
 	$(BIN)/python -m tests.fuzz --frames 200000 --seed $(or $(SEED),1)
+
+authorization-matrix: $(VENV)/tested kafka  ## Play every API with and without ACLs against Apache Kafka, record its answers, and compare ours
+	$(BIN)/python -m tests.integration.security.matrix.record
+	$(PYTEST) tests/integration/security/matrix
 
 attack: $(VENV)/tested  ## What one client can do to the others, measured: make attack ATTACKS="produce-partitions quiet"
 	$(BIN)/python -m tests.attack $(ATTACKS)

@@ -1,0 +1,95 @@
+"""Configurations and log directories."""
+
+from __future__ import annotations
+
+from barnabas.protocol.messages import alter_configs_request, incremental_alter_configs_request
+from barnabas.protocol.messages.alter_configs_request import AlterConfigsRequest
+from barnabas.protocol.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from barnabas.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from barnabas.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from barnabas.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from barnabas.security.operations import AclOperation
+from tests.integration.security.matrix.case import Acl, Case, Cell, on_cluster, on_group, on_topic
+from tests.integration.security.matrix.names import GROUP, MISSING, OTHER, OTHER_GROUP, TOPIC
+from tests.integration.security.matrix.peers import BROKER_ID
+
+_TOPICS = (TOPIC, OTHER, MISSING)
+_TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32  # resource types of configurations
+_TOPIC_SETTING = ("retention.ms", "1000")
+_BROKER_SETTING = ("log.cleaner.threads", "1")
+_GROUP_SETTING = ("consumer.session.timeout.ms", "50000")
+_LOGGER_SETTING = ("kafka.server.KafkaApis", "INFO")
+_ALL_TYPES = 1  # the version of ListConfigResources with types
+_MANY = {
+    _TOPIC: (_TOPICS, _TOPIC_SETTING),
+    _BROKER: ((str(BROKER_ID), ""), _BROKER_SETTING),
+    _GROUP: ((GROUP, OTHER_GROUP), _GROUP_SETTING),
+    _BROKER_LOGGER: ((str(BROKER_ID),), _LOGGER_SETTING),
+}
+
+
+def _describe(kind: int) -> DescribeConfigsRequest:
+    names, (setting, _) = _MANY[kind]
+    keys = ["root"] if kind == _BROKER_LOGGER else [setting]
+    return DescribeConfigsRequest([DescribeConfigsResource(kind, name, keys) for name in names])
+
+
+def _alter(kind: int) -> AlterConfigsRequest:
+    names, (setting, value) = _MANY[kind]
+    configs = [alter_configs_request.AlterableConfig(setting, value)]
+    return AlterConfigsRequest([alter_configs_request.AlterConfigsResource(kind, name, configs) for name in names], True)
+
+
+def _alter_incrementally(kind: int) -> IncrementalAlterConfigsRequest:
+    names, (setting, value) = _MANY[kind]
+    configs = [incremental_alter_configs_request.AlterableConfig(setting, 0, value)]
+    resources = [incremental_alter_configs_request.AlterConfigsResource(kind, name, configs) for name in names]
+    return IncrementalAlterConfigsRequest(resources, True)
+
+
+def _alter_log_dirs(cell: Cell) -> AlterReplicaLogDirsRequest:
+    return AlterReplicaLogDirsRequest([AlterReplicaLogDir("/nowhere", [AlterReplicaLogDirTopic(name, [0]) for name in _TOPICS])])
+
+
+def _describe_log_dirs(cell: Cell) -> DescribeLogDirsRequest:
+    return DescribeLogDirsRequest([DescribableLogDirTopic(name, [0]) for name in _TOPICS])
+
+
+def _list_resources(cell: Cell) -> ListConfigResourcesRequest:
+    return ListConfigResourcesRequest([_TOPIC] if cell.version >= _ALL_TYPES else [])
+
+
+def _permission(kind: int, operation: AclOperation) -> Acl:
+    if kind == _TOPIC:
+        return on_topic(operation, TOPIC)
+    return on_group(operation, GROUP) if kind == _GROUP else on_cluster(operation)
+
+
+def _cases(kind: int, noun: str, lowest: int) -> list[Case]:
+    def describing(cell: Cell) -> list[Acl]:
+        return [_permission(kind, AclOperation.DESCRIBE_CONFIGS)]
+
+    def altering(cell: Cell) -> list[Acl]:
+        return [_permission(kind, AclOperation.ALTER_CONFIGS)]
+
+    return [
+        Case(f"DescribeConfigs of {noun}", (lowest, 1, 4), lambda cell: _describe(kind), describing),
+        Case(f"AlterConfigs of {noun}", (0, 2), lambda cell: _alter(kind), altering),
+        Case(f"IncrementalAlterConfigs of {noun}", (0, 1), lambda cell: _alter_incrementally(kind), altering),
+    ]
+
+
+CASES = (
+    *_cases(_TOPIC, "topics", 0),
+    *_cases(_BROKER, "brokers", 0),
+    *_cases(_GROUP, "groups", 1),  # version 0 is answered by Kafka 3.9.1, which has no settings of groups in ZooKeeper mode
+    *_cases(_BROKER_LOGGER, "loggers", 1),
+    Case("ListConfigResources", (0, 1), _list_resources, lambda cell: [on_cluster(AclOperation.DESCRIBE_CONFIGS)], lists_everything=True),
+    Case("AlterReplicaLogDirs", (0, 1, 2), _alter_log_dirs, lambda cell: [on_cluster(AclOperation.ALTER)]),
+    Case("DescribeLogDirs", (0, 1, 3, 4), _describe_log_dirs, lambda cell: [on_cluster(AclOperation.DESCRIBE)]),
+)
