@@ -22,22 +22,19 @@ CLOSED = "the connection is closed"
 _LEFT_OUT = frozenset(
     {
         "throttle_time_ms", "cluster_id", "controller_id", "host", "port", "rack", "brokers", "node_endpoints", "current_leader",
-        "session_id",
+        "session_id", "preferred_read_replica", "is_cordoned", "producer_id_start", "producer_id_len",
         "leader_epoch", "leader_id", "leader_recovery_state", "replica_nodes", "isr_nodes", "eligible_leader_replicas", "last_known_elr",
-        "log_append_time_ms", "log_start_offset", "base_offset", "high_watermark", "last_stable_offset", "offset", "offsets", "old_style_offsets",
-        "timestamp",
-        "records", "aborted_transactions", "end_offset", "low_watermark", "committed_leader_epoch", "preferred_read_replica",
+        "log_append_time_ms", "log_start_offset", "base_offset", "high_watermark", "last_stable_offset", "offset", "offsets",
+        "old_style_offsets", "timestamp", "records", "aborted_transactions", "end_offset", "low_watermark", "committed_leader_epoch",
         "producer_id", "producer_epoch", "transaction_start_time_ms", "transaction_timeout_ms", "active_producers",
         "member_id", "leader", "members", "member_epoch", "group_epoch", "assignment_epoch", "assignor_name", "heartbeat_interval_ms",
         "api_keys", "supported_features", "finalized_features", "finalized_features_epoch", "zk_migration_ready",
-        "log_dir", "total_bytes", "usable_bytes", "partition_size", "offset_lag", "is_cordoned",
+        "log_dir", "total_bytes", "usable_bytes", "partition_size", "offset_lag",
         "issue_timestamp", "expiry_timestamp", "max_timestamp", "issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms", "token_id",
         "value", "config_source", "config_type", "documentation", "synonyms", "hmac", "session_lifetime_ms", "auth_bytes",
-        "producer_id_start", "producer_id_len",
     }
 )  # fmt: skip
 _OPERATIONS = frozenset({"authorized_operations", "topic_authorized_operations", "cluster_authorized_operations"})
-_NOT_RETURNED = -(2**31)
 # Resources that other cells created, or that only one of the brokers has, in responses that list everything.
 _LISTED = ("name", "group_id", "transactional_id", "resource_name", "topic_name", "topic", "principal_name")
 
