@@ -20,6 +20,7 @@ from barnabas.metadata.errors import TreeError
 from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, desanitize, sanitize
 from barnabas.protocol.errors import ErrorCode
 from barnabas.security.errors import DuplicateResource, ResourceNotFound
+from barnabas.security.new_user import NewUser
 from barnabas.security.scram import HASHES, ScramCredential
 
 _log = logging.getLogger(__name__)
@@ -56,6 +57,17 @@ class ScramUsers:
         """A credential that cannot be read is dropped: nobody authenticates with it."""
         for mechanism in HASHES:
             self._credentials.set_user(mechanism, name, _credential(name, mechanism, properties))
+
+    async def create(self, users: Sequence[NewUser]) -> None:
+        """Called before the broker reads the users. An existing credential stays: a restart must not undo a changed password."""
+        for user in users:
+            change = ScramChange(user.name, user.mechanism, user.credential)
+            existing = await self._admin.fetch_config(USER, sanitize(user.name))
+            if user.mechanism in existing:
+                _log.info("User %s has a %s credential already: it is not changed", user.name, user.mechanism)
+            else:
+                await self._admin.update_config(USER, sanitize(user.name), change.applied)
+                _log.info("Created the %s credential of user %s", user.mechanism, user.name)
 
     async def describe(self, names: Sequence[str]) -> list[ScramUser]:
         """The named users in the order of their first mention; without names all users that have credentials, sorted."""

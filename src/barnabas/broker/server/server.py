@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -63,6 +63,7 @@ from barnabas.metadata.tree import Create, CreateMode, Tree
 from barnabas.metadata.znodes import admin as admin_znodes
 from barnabas.metadata.znodes import cluster
 from barnabas.network.server import SocketServer
+from barnabas.security.new_user import NewUser
 from barnabas.storage.directory.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager
@@ -82,14 +83,22 @@ _log = logging.getLogger(__name__)
 
 
 class BrokerServer:
-    """Must be made on the event loop that it runs on. `tree_path` is the embedded metadata store, by default in the first log directory."""
+    """Must be made on the event loop that it runs on. `tree_path` is the embedded metadata store, by default in the first log directory.
+    `new_users` are created before the broker serves a connection, unless they exist."""
 
     broker: Broker
     groups: GroupCoordinatorService
     transactions: TransactionCoordinatorService
     sockets: SocketServer
 
-    def __init__(self, config: BrokerConfig, *, tree_path: str | None = None, environment: Environment | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        tree_path: str | None = None,
+        environment: Environment | None = None,
+        new_users: Sequence[NewUser] = (),
+    ) -> None:
         refuse_unsupported(config)
         self.config = config
         self._environment = environment or Environment()
@@ -98,6 +107,7 @@ class BrokerServer:
         self._loop = asyncio.get_running_loop()
         self._random = self._environment.random
         self._tree_path = tree_path or f"{config.text('metadata.log.dir') or config.log_dirs[0]}/{STORE_NAME}"
+        self._new_users = new_users
         self._background_tasks: set[asyncio.Future[Any]] = set()
         self._cluster: ClusterMember | None = None  # None where the metadata store is not shared with other brokers
         self._is_clustered = bool((config.text("zookeeper.connect") or "").strip()) or self._environment.is_shared
@@ -167,6 +177,7 @@ class BrokerServer:
             self._cleanup.push_async_callback(part.close)
         self.broker.configs.on_broker_change.append(self._settings_changed)
         self.broker.configs.on_user_change.append(self.broker.scram_users.user_changed)
+        await self.broker.scram_users.create(self._new_users)
         await self.broker.configs.start()
         await self._start_authorizer()
         for _ in log_manager.loading(self.clock.now_ms(), await self._strays()):

@@ -9,6 +9,7 @@ from typing import Final
 from barnabas import system
 
 OVERRIDE: Final = b"--override"
+ADD_SCRAM: Final = b"--add-scram"
 _ARG_START: Final = 48 - 3  # fields of proc(5)'s stat, counted from 3, which follows the name in brackets
 _ARG_END: Final = 49 - 3
 _STARS: Final = 8
@@ -19,26 +20,35 @@ def hide_overrides(is_secret: Callable[[str], bool]) -> None:
 
     Works on Linux only; on other systems they stay visible.
     """
-    arguments = _arguments()
-    if arguments is None:
-        return
-    address, shown = arguments
-    for start, end in secret_values(shown, is_secret):
-        stars = b"*" * min(_STARS, end - start)
-        ctypes.memmove(address + start, stars.ljust(end - start, b"\0"), end - start)
+    _hide(OVERRIDE, is_secret)
 
 
-def secret_values(arguments: bytes, is_secret: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
-    """The start and end positions of the values in NUL-terminated arguments."""
+def hide_new_users() -> None:
+    """The same for all values of --add-scram: `SCRAM-SHA-256=********`."""
+    _hide(ADD_SCRAM, lambda mechanism: True)
+
+
+def secret_values(arguments: bytes, is_secret: Callable[[str], bool], option: bytes = OVERRIDE) -> Iterator[tuple[int, int]]:
+    """The start and end positions of the values in NUL-terminated arguments. The option takes NAME=VALUE."""
     start, follows = 0, False
     for argument in arguments.split(b"\0"):
-        given = argument if follows else argument.removeprefix(OVERRIDE + b"=") if argument.startswith(OVERRIDE + b"=") else b""
+        given = argument if follows else argument.removeprefix(option + b"=") if argument.startswith(option + b"=") else b""
         name, equals, value = given.partition(b"=")
         end = start + len(argument)
         if equals and value and is_secret(name.decode(errors="replace").strip()):
             yield end - len(value), end
-        follows = argument == OVERRIDE
+        follows = argument == option
         start = end + 1
+
+
+def _hide(option: bytes, is_secret: Callable[[str], bool]) -> None:
+    arguments = _arguments()
+    if arguments is None:
+        return
+    address, shown = arguments
+    for start, end in secret_values(shown, is_secret, option):
+        stars = b"*" * min(_STARS, end - start)
+        ctypes.memmove(address + start, stars.ljust(end - start, b"\0"), end - start)
 
 
 def _arguments() -> tuple[int, bytes] | None:

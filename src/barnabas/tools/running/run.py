@@ -16,13 +16,14 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas import system
 from barnabas.endpoint import host_and_port
 from barnabas.file_modes import keep_files_private
 from barnabas.network import event_loop
+from barnabas.security.new_user import NewUser
 from barnabas.storage.log_manager import AllLogDirsFailed
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode, explain
 from barnabas.tools.running import logs
@@ -53,10 +54,10 @@ def run(
     make_settings: Callable[[], Settings],
     log_level: str,
     log_format: str,
-    serve: Serve | None = None,
+    serve_with: Serve | None = None,
     reword: Callable[[str], str] = str,
 ) -> int:
-    """Runs the broker and returns the exit code. An error that stops it is printed in one line that begins with `barnabas:`. `serve`
+    """Runs the broker and returns the exit code. An error that stops it is printed in one line that begins with `barnabas:`. `serve_with`
     replaces the default of one broker with these settings; `reword` turns the names of settings in that line into options of the
     command."""
     logs.configure(log_level, log_format)
@@ -65,7 +66,7 @@ def run(
         for remark in settings.remarks:
             _log.warning("%s", remark)
         _prepare_process()
-        return event_loop.run((serve or _serve)(settings.config, log_format))
+        return event_loop.run((serve_with or serve)(settings.config, log_format))
     except Exception as error:
         return tell(error, log_format, reword)
 
@@ -84,11 +85,11 @@ def tell(error: Exception, log_format: str = "text", reword: Callable[[str], str
     return known.code
 
 
-async def _serve(config: BrokerConfig, log_format: str) -> int:
+async def serve(config: BrokerConfig, log_format: str, new_users: Sequence[NewUser] = ()) -> int:
     from barnabas.broker.server.server import BrokerServer
 
     stop = StopSignals()
-    server = BrokerServer(config)
+    server = BrokerServer(config, new_users=new_users)
     await server.start()
     enable_collector()
     try:

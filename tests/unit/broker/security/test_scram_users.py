@@ -21,6 +21,7 @@ from barnabas.protocol.messages.alter_user_scram_credentials_request import (
 from barnabas.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 from barnabas.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest, UserName
 from barnabas.protocol.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResponse
+from barnabas.security.new_user import NewUser
 from barnabas.security.operations import AclOperation
 from barnabas.security.scram import ScramCredential, salted_password
 from tests.unit.broker.security.scram_broker import Allowing, ScramBroker
@@ -209,3 +210,15 @@ def test_many_users_take_turns(broker: ScramBroker) -> None:
     assert len(broker.turns) == 2
     assert len(describe(broker)) == 120
     assert len(broker.turns) == 4
+
+
+def test_a_new_user_is_created_once(broker: ScramBroker) -> None:
+    """A restart with the same --add-scram must not bring back a password that was changed since."""
+    first, second = NewUser.of_password("a b", "x", "SCRAM-SHA-256"), NewUser.of_password("a b", "y", "SCRAM-SHA-256")
+    broker.run(broker.admin.change_config("users", "a%20b", {"producer_byte_rate": "1"}))
+    broker.run(broker.users.create([first, NewUser.of_password("a b", "x", "SCRAM-SHA-512")]))
+    broker.run(broker.users.create([second]))
+    broker.run(broker.manager.process_changes())
+    assert broker.credentials.user("SCRAM-SHA-256", "a b") == first.credential
+    assert broker.credentials.user("SCRAM-SHA-512", "a b") is not None
+    assert broker.run(broker.admin.fetch_config("users", "a%20b"))["producer_byte_rate"] == "1"

@@ -33,6 +33,7 @@ from barnabas.network.event_loop import run
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.slices import Records
 from barnabas.records.builder import build
+from barnabas.security.new_user import NewUser
 from barnabas.storage.directory.checkpoints import REPLICATION_OFFSET_CHECKPOINT
 from benchmarks.generator import fetch_frame
 from benchmarks.wire import Client
@@ -309,3 +310,17 @@ def test_a_start_that_fails_after_loading_leaves_the_high_watermarks_as_they_are
         with pytest.raises(OSError, match="in use"):
             serving(properties(tmp_path, listeners=listener), write)
     assert checkpoint.read_text() == before
+
+
+def test_a_new_user_exists_before_the_first_connection_is_served(tmp_path: Path) -> None:
+    user = NewUser.of_password("alice", "secret")
+
+    async def life() -> None:
+        server = BrokerServer(BrokerConfig.from_properties(properties(tmp_path)), new_users=[user])
+        await server.start()
+        try:
+            assert server.broker.credentials.user("SCRAM-SHA-512", "alice") == user.credential
+        finally:
+            await server.shutdown(1000)
+
+    run(life())

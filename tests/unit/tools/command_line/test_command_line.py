@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from barnabas.tools.command_line.command_line import secret_values
+from barnabas.tools.command_line.command_line import ADD_SCRAM, secret_values
 
 
 def hidden(*arguments: str) -> list[str]:
@@ -30,6 +30,12 @@ def test_only_overrides_are_looked_at() -> None:
 
 def test_an_option_without_its_value_is_no_problem() -> None:
     assert hidden("server", "--override") == hidden("server", "--override", "a.password") == hidden("--override", "a.password=") == []
+
+
+def test_passwords_of_new_users_are_found() -> None:
+    arguments = b"server\0--add-scram\0SCRAM-SHA-256=[name=a,password=x]\0--add-scram=SCRAM-SHA-512=[name=b]\0--add-scram-file\0a=b\0"
+    values = [arguments[start:end] for start, end in secret_values(arguments, lambda name: True, ADD_SCRAM)]
+    assert values == [b"[name=a,password=x]", b"[name=b]"]
 
 
 @pytest.mark.linux
