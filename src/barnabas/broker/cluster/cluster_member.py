@@ -66,7 +66,7 @@ class ClusterMember:
         control_listener_name = current.control_plane_listener_name or self._listener_name
         self._listener_names = {self._listener_name, control_listener_name}
         self._broker_id = broker_id = replicas.broker_id
-        self._channel_links = self.new_links(f"broker-{broker_id}-controller")
+        self._channel_links = self.new_links(f"broker-{broker_id}-controller", listener_name=control_listener_name)
         local_channel = LocalChannel({broker_id: controller_requests.handle})
         self.channel = RemoteChannel(broker_id, local_channel, self._channel_links, control_listener_name)
         self.to_controller = ControllerLink(
@@ -79,10 +79,11 @@ class ClusterMember:
         )
         self._shrinking: asyncio.TimerHandle | None = None
 
-    def new_links(self, client_id: str, in_flight_max: int = 1) -> BrokerLinks:
+    def new_links(self, client_id: str, in_flight_max: int = 1, listener_name: str | None = None) -> BrokerLinks:
+        """Links to the inter-broker listener of the other brokers, or to another listener of theirs."""
         current = self._config.current
         timeout_ms = current.number("request.timeout.ms")
-        return BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_config(current), in_flight_max)
+        return BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_config(current, listener_name), in_flight_max)
 
     def endpoint_of(self, broker_id: int) -> EndPoint | None:
         """The inter-broker endpoint of a live broker."""

@@ -96,5 +96,5 @@ class RemoteChannel:
             try:
                 return await self._links.ask(broker_id, request, REQUEST_VERSIONS[type(request)])
             except KafkaError as error:
-                _log.warning("Broker %d did not accept %s: %s", broker_id, type(request).__name__, error)
+                self._links.warnings.failed(logging.WARNING, broker_id, type(request).__name__.removesuffix("Request"), error)
             await asyncio.sleep(RETRY_S)

@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 
 from barnabas.broker.clock import Clock
+from barnabas.broker.links.link_warnings import LinkWarnings
 from barnabas.client.cluster import Node
 from barnabas.client.config.common_config import COMMON
 from barnabas.client.config.config import ClientConfig
@@ -21,6 +22,7 @@ from barnabas.client.network.connections import Connections
 from barnabas.client.network.network_metrics import NetworkMetrics
 from barnabas.config_def import table
 from barnabas.endpoint import EndPoint
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.registry import BY_NAME
 
@@ -40,6 +42,7 @@ class BrokerLinks:
         settings: Mapping[str, object] | None = None,
         in_flight_max: int = 1,
     ) -> None:
+        self.warnings = LinkWarnings(clock.monotonic_ms)
         self._nodes: dict[int, Node] = {}
         self._clock = clock
         self._timeout_ms = request_timeout_ms
@@ -73,7 +76,10 @@ class BrokerLinks:
         link = await self._connections.ready(broker_id, self._clock.monotonic_ms() + limit_ms)
         api = BY_NAME[type(request).__name__.removesuffix("Request")]
         offered = link.versions.ranges.get(api.key)
-        return await link.connection.request(api, version if offered is None else min(version, offered[1]), request, limit_ms)
+        response = await link.connection.request(api, version if offered is None else min(version, offered[1]), request, limit_ms)
+        if getattr(response, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            self.warnings.refused(broker_id, api.name)
+        return response
 
     async def close(self) -> None:
         await self._connections.close()

@@ -211,7 +211,7 @@ class FollowerFetch:
             _log.info("%s has a later leader epoch than %d: waiting for a LeaderAndIsr request", partition, following.leader_epoch)
             self.remove(partition)
         else:
-            if error not in _TRANSIENT:
+            if error not in _TRANSIENT and error != ErrorCode.TOPIC_AUTHORIZATION_FAILED:  # the fetcher logs that once for all partitions
                 _log.error("Error %d for partition %s at offset %d from leader %d", error, partition, following.offset, self.leader_id)
             self.delay([partition], monotonic_ms)
 

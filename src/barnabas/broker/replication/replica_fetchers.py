@@ -161,7 +161,7 @@ class ReplicaFetcher:
             try:
                 await self._turn()
             except KafkaError as error:
-                _log.info("Leader %d cannot be fetched from: %s", self.leader_id, error)
+                self._links.warnings.failed(logging.INFO, self.leader_id, "Fetch", error)
                 self._session.failed()
                 self.state.delay(self.state.partitions, self._clock.monotonic_ms())
             except Exception:
@@ -212,6 +212,8 @@ class ReplicaFetcher:
             return
         appended = 0
         for partition, data in results:
+            if data.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                self._links.warnings.refused(self.leader_id, "Fetch")
             self.state.handle(partition, self._session.requested(partition), data, self._clock.monotonic_ms())
             appended += 0 if data.records is None else data.records.size
             if appended >= TURN_BYTES:

@@ -11,6 +11,10 @@ from barnabas.broker.config.keys import MEDIUM, PASSWORD, READ_ONLY, STRING, Bro
 
 # fmt: off
 KEYS: Final[tuple[BrokerConfigKey, ...]] = (
+    key("barnabas.sasl.inter.broker.password", PASSWORD, None, None, MEDIUM, READ_ONLY,
+        "The password of this broker at the other brokers, by PLAIN or SCRAM.", hidden=True),
+    key("barnabas.sasl.inter.broker.username", STRING, None, None, MEDIUM, READ_ONLY,
+        "The user that this broker is at the other brokers, by PLAIN or SCRAM, instead of a JAAS text.", hidden=True),
     key("barnabas.zookeeper.sasl.jaas.config", PASSWORD, None, None, MEDIUM, READ_ONLY,
         "The login module of the section Client of a JAAS file: the user and password for ZooKeeper, by DIGEST-MD5.", hidden=True),
     key("barnabas.zookeeper.sasl.password", PASSWORD, None, None, MEDIUM, READ_ONLY,
