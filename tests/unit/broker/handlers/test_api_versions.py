@@ -19,6 +19,7 @@ from tests.unit.broker.handlers.asking import a_broker, asked, exchange, read
 # What Apache Kafka 4.2.0 advertises of the APIs served here: lowest and highest version.
 KAFKA_4_2 = {
     0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 10: (0, 6), 18: (0, 4), 19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 23: (2, 4),
+    29: (1, 3), 30: (1, 3), 31: (1, 3),
     32: (1, 4), 33: (0, 2), 34: (1, 2), 35: (1, 4), 37: (0, 3), 43: (0, 2), 44: (0, 1), 50: (0, 0), 51: (0, 0), 60: (0, 2), 61: (0, 0),
     74: (0, 1), 75: (0, 0),
 }  # fmt: skip

@@ -229,6 +229,8 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
         api_keys.CREATE_PARTITIONS,
         api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS,
         api_keys.ALTER_USER_SCRAM_CREDENTIALS,
+        api_keys.CREATE_ACLS,
+        api_keys.DELETE_ACLS,
     }
     # One pass over the elements, of a microsecond or less each: what they lead to is done by the controller or bounded by what there is.
     are_short = {
@@ -250,6 +252,7 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
         api_keys.ADD_OFFSETS_TO_TXN,
         api_keys.END_TXN,
         api_keys.DESCRIBE_CLUSTER,
+        api_keys.DESCRIBE_ACLS,
     }
     assert in_slices | take_turns_themselves | are_short | without_lists == set(HANDLERS)
 

@@ -6,6 +6,7 @@ Decisions are cached per principal, host, operation and resource, until an ACL c
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -29,6 +30,7 @@ SUPER_USERS: Final = "super.users"
 ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
 LOG_JSON: Final = "barnabas.authorizer.log.json"
 CACHE_MAX: Final = 50_000  # decisions; about 20 MB. A full cache is emptied
+SEARCH_SLICE: Final = 1000  # patterns; the event loop runs in between
 CACHED_NAME_MAX: Final = 249  # characters; longer names are not valid for topics and would let a client fill memory
 
 _log = logging.getLogger(__name__)
@@ -86,17 +88,32 @@ class AclAuthorizer(Authorizer):
 
     async def delete_acls(self, session: Session, filters: Sequence[AclBindingFilter]) -> list[AclDeletion]:
         """Each ACL is in the result of every filter that matches it, as in Kafka 4.2."""
-        removals: dict[ResourcePattern, _Removal] = {}
-        for pattern in dict.fromkeys([*self._index.patterns(), *(pattern for each in filters for pattern in exact_patterns(each))]):
-            matching = [index for index, each in enumerate(filters) if not each.is_unknown and each.pattern_filter.matches(pattern)]
-            if matching:
-                removals[pattern] = _Removal({index: filters[index] for index in matching})
+        removals = {pattern: _Removal(matching) for pattern, matching in (await self._matching(filters)).items()}
         errors = await self._store.change({pattern: removal.apply for pattern, removal in removals.items()})
         deleted: list[list[tuple[AclBinding, KafkaError | None]]] = [[] for _ in filters]
         for pattern, removal in removals.items():
             for index, entry in removal.removed:
                 deleted[index].append((AclBinding(pattern, entry), errors[pattern]))
         return [AclDeletion(own, fault_of_filter(each)) for each, own in zip(filters, deleted, strict=True)]
+
+    async def _matching(self, filters: Sequence[AclBindingFilter]) -> dict[ResourcePattern, dict[int, AclBindingFilter]]:
+        """The filters that match each pattern, with their positions. A filter that names its pattern costs no search, and matches also
+        what another broker has created without this one having been notified yet."""
+        matching: dict[ResourcePattern, dict[int, AclBindingFilter]] = {}
+        for index, each in enumerate(filters):
+            if each.is_unknown:
+                continue
+            for pattern in exact_patterns(each) or await self._searched(each):
+                matching.setdefault(pattern, {})[index] = each
+        return matching
+
+    async def _searched(self, acl_filter: AclBindingFilter) -> list[ResourcePattern]:
+        patterns = self._index.patterns()
+        found: list[ResourcePattern] = []
+        for start in range(0, len(patterns), SEARCH_SLICE):
+            found.extend(pattern for pattern in patterns[start : start + SEARCH_SLICE] if acl_filter.pattern_filter.matches(pattern))
+            await asyncio.sleep(0)
+        return found
 
     def _decide(self, session: Session, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
         if session.principal in self._super_users:

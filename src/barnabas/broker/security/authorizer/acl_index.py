@@ -124,6 +124,7 @@ class AclIndex:
         return list(self._patterns)
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
+        """As they are at the first `next`."""
         for pattern, bindings in list(self._patterns.items()):
             if acl_filter.pattern_filter.matches(pattern):
                 yield from (binding for binding in bindings if acl_filter.entry_filter.matches(binding.entry))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from barnabas.errors import IllegalArgument, InvalidRequest, KafkaError
+from barnabas.errors import InvalidRequest, KafkaError
 from barnabas.metadata import paths
-from barnabas.security.acl import AclBinding, AclBindingFilter, AclPermissionType, ResourcePattern, ResourceType
+from barnabas.security.acl import AclBinding, AclBindingFilter, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from barnabas.security.operations import AclOperation
-from barnabas.security.principal import KafkaPrincipal
 
 
 def fault_of(binding: AclBinding) -> KafkaError | None:
@@ -24,25 +23,22 @@ def fault_of(binding: AclBinding) -> KafkaError | None:
         return InvalidRequest("Resource name should not be empty")
     if not _is_name_of_znode(pattern.name):
         return InvalidRequest(f"ACL binding contains invalid resource name: {pattern.name}")
-    return _principal_fault(entry.principal)
-
-
-def _principal_fault(principal: str) -> KafkaError | None:
-    try:
-        KafkaPrincipal.parse(principal)
-    except IllegalArgument as error:
-        return InvalidRequest(f"Could not parse principal from `{principal}`: {error}")
+    if ":" not in entry.principal:
+        return InvalidRequest(
+            f"Could not parse principal from `{entry.principal}` "
+            "(no colon is present separating the principal type from the principal name)"
+        )
     return None
 
 
 def exact_patterns(acl_filter: AclBindingFilter) -> list[ResourcePattern]:
-    """The patterns that a filter names, which other brokers may have created without this one having been notified yet."""
+    """The patterns that a filter names by type and name; none if it does not."""
     pattern = acl_filter.pattern_filter
-    if pattern.name is None or pattern.resource_type in (ResourceType.ANY, ResourceType.UNKNOWN) or not pattern.pattern_type.is_specific:
+    if pattern.name is None or pattern.resource_type in (ResourceType.ANY, ResourceType.UNKNOWN) or not _is_name_of_znode(pattern.name):
         return []
-    if not _is_name_of_znode(pattern.name):
-        return []
-    return [ResourcePattern(pattern.resource_type, pattern.name, pattern.pattern_type)]
+    if pattern.pattern_type is PatternType.ANY:
+        return [ResourcePattern(pattern.resource_type, pattern.name, each) for each in (PatternType.LITERAL, PatternType.PREFIXED)]
+    return [ResourcePattern(pattern.resource_type, pattern.name, pattern.pattern_type)] if pattern.pattern_type.is_specific else []
 
 
 def fault_of_filter(acl_filter: AclBindingFilter) -> KafkaError | None:
