@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from barnabas.broker.security.access import CLUSTER_NAME, Access
-from barnabas.broker.security.authorizer.authorizer import AclDeletion, Action
+from barnabas.broker.security.authorizer.authorizer import AclDeletion, Action, Authorizer
 from barnabas.broker.security.session import Session
 from barnabas.errors import KafkaError
 from barnabas.security.acl import AclBinding, AclBindingFilter, ResourceType
@@ -16,7 +16,7 @@ ANONYMOUS = "User:ANONYMOUS"
 Grant = tuple[str, AclOperation, ResourceType, str]
 
 
-class Grants:
+class Grants(Authorizer):
     """Stands for the authorizer. `actions` are the decisions it was asked for, in order."""
 
     def __init__(self, grants: Iterable[Grant]) -> None:
