@@ -1,4 +1,4 @@
-"""What every test shares: hypothesis profiles, tests of Linux's features, and CI's rule that nothing may be skipped."""
+"""What every test shares: hypothesis profiles, tests of Linux's features, the division between processes, and CI's rule against skips."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 from barnabas import system
+from tests.scheduling import ByFolder
 
 settings.register_profile("barnabas", deadline=None, print_blob=True)
 settings.load_profile("barnabas")
@@ -21,6 +23,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("linux")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFolder | None:
+    """`-n` divides by folder; another `--dist` is left to pytest-xdist."""
+    return ByFolder(config, log) if config.getvalue("dist") == "load" else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -39,19 +39,32 @@ def broker_kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def bootstrap(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]:
-    given = broker.given_bootstrap() if broker_kind == OURS else os.environ.get("BARNABAS_TEST_KAFKA")
-    if given:
+def our_broker(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]:
+    """The bootstrap address of a Barnabas."""
+    if given := broker.given_bootstrap():
         yield given
         return
-    directory = tmp_path_factory.mktemp(broker_kind)
-    if broker_kind == KAFKA:
-        with kafka_server.running(directory, node_id=1, settings=SETTINGS) as address:
-            yield address
-        return
     options = [word for key, value in SETTINGS.items() for word in ("--override", f"{key}={value}")]
-    with broker.running(directory, options, broker.CRASH) as address:  # records that clients may not send are logged as errors
+    # Records that clients may not send are logged as errors.
+    with broker.running(tmp_path_factory.mktemp(OURS), options, broker.CRASH) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]:
+    """The bootstrap address of an Apache Kafka."""
+    if given := os.environ.get("BARNABAS_TEST_KAFKA"):
+        yield given
+        return
+    with kafka_server.running(tmp_path_factory.mktemp(KAFKA), node_id=1, settings=SETTINGS) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def bootstrap(broker_kind: str, request: pytest.FixtureRequest) -> str:
+    """The bootstrap address of each of the two in turn. Both go on while the other has its turn."""
+    address: str = request.getfixturevalue("our_broker" if broker_kind == OURS else "apache_kafka")
+    return address
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,74 @@
+"""How a test run is divided between the processes of pytest-xdist: by folder, because the tests of a folder share what is slow to start.
+
+pytest-xdist's `load` gives single tests to whichever process is free, so that each process starts every broker, JVM and Spark of the suite.
+Here a process takes whole files. It stays with the folder it has begun, then begins one that no process has begun, and only then takes
+files of a folder that another process works on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+# Folders in the order in which they begin: the longest first, and last those whose files any process can take at no cost.
+LONGEST_FIRST: Final = (
+    "tests/spark",
+    "tests/integration/client",
+    "tests/integration/tools_ours",
+    "tests/integration/cluster",
+    "tests/integration/groups",
+    "tests/integration/transactions",
+    "tests/integration/tools",
+    "tests/spark_crash",
+    "tests/integration/golden",
+    "tests/integration/clients",
+    "tests/integration",
+)
+LAST: Final = "tests/unit"
+
+
+def folder_of(file: str) -> str:
+    """The folder whose conftest.py starts what the tests of this file share: `tests/integration/client`, `tests/spark`, `tests/unit`."""
+    parts = file.split("/")[:-1]
+    return "/".join(parts[: 3 if parts[1:2] == ["integration"] else 2])
+
+
+def rank(folder: str) -> int:
+    """Folders with a lower one begin earlier."""
+    if folder in LONGEST_FIRST:
+        return LONGEST_FIRST.index(folder)
+    return len(LONGEST_FIRST) + (folder == LAST)
+
+
+def next_file(waiting: Iterable[str], begun: Mapping[str, set[str]], process: str) -> str:
+    """Which of the waiting files a process takes. `begun` has the processes that work on a folder, or did."""
+
+    def preference(file: str) -> tuple[int, int, int]:
+        folder = folder_of(file)
+        processes = begun.get(folder, set())
+        return 0 if process in processes else 1 if not processes else 2, rank(folder), len(processes)
+
+    return min(waiting, key=preference)
+
+
+class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+    """Gives files to processes, as `next_file` chooses them."""
+
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        super().__init__(config, log)
+        self._begun: dict[str, set[str]] = {}
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid.split("::", 1)[0]
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        process = node.gateway.id
+        file = next_file(self.workqueue, self._begun, process)
+        self._begun.setdefault(folder_of(file), set()).add(process)
+        self.workqueue.move_to_end(file, last=False)
+        super()._assign_work_unit(node)
