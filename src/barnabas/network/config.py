@@ -19,6 +19,7 @@ class ListenerLimits:
 
     max_connections: int = INT_MAX  # max.connections
     max_connection_creation_rate: int = INT_MAX  # max.connection.creation.rate, connections a second
+    unauthenticated_request_max_bytes: int | None = None  # sasl.server.max.receive.size of a listener with SASL
 
 
 @dataclass(frozen=True)
@@ -42,4 +43,4 @@ class NetworkConfig:
     receive_buffer_bytes: int = 262144  # shared by all connections, and the most that a muted connection keeps unread
     write_high_water_bytes: int = 65536  # unsent response bytes of a connection before it is muted
     linger_ms: int = 10000  # how long a closed connection may still send pending responses
-    tls_handshake_timeout_ms: int = 30000
+    authentication_timeout_ms: int = 30000  # barnabas.connection.authentication.timeout.ms, for TLS and again for SASL

@@ -102,7 +102,16 @@ class ConnectionContext:
         self.closed = closed
         self.pipelined_requests_max = config.pipelined_requests_max
         self.write_high_water_bytes = config.write_high_water_bytes
+        limits = config.listener_limits.get(listener_name)
+        self._unauthenticated_max_bytes = None if limits is None else limits.unauthenticated_request_max_bytes
+        self.requires_authentication = self._unauthenticated_max_bytes is not None
         self._received_in_turn = 0
+
+    def new_frame_reader(self) -> FrameReader:
+        """Bounds the frames of a peer that has to authenticate itself first."""
+        if self._unauthenticated_max_bytes is None:
+            return FrameReader(self.config.socket_request_max_bytes)
+        return FrameReader(self._unauthenticated_max_bytes, "sasl.server.max.receive.size")
 
     def is_turn_over(self, received: int) -> bool:
         """Counts received bytes of large requests. Returns whether this iteration of the loop has received enough of them."""
@@ -122,6 +131,7 @@ class Connection:
     state of its authentication."""
 
     __slots__ = (
+        "_authentication_timer",
         "_awaits_peer",
         "_corked",
         "_direct",
@@ -155,7 +165,7 @@ class Connection:
         self.session: object = None
         self.throttled_until_ms = 0
         self._transport: Transport | None = None
-        self._frames = FrameReader(context.config.socket_request_max_bytes)
+        self._frames = context.new_frame_reader()
         self._held: bytes | None = None  # a whole frame that may not be dispatched yet
         self._in_place = False  # whether the loop receives into a frame
         self._holds_memory = False  # whether `receive_memory` counts an arriving request
@@ -171,6 +181,7 @@ class Connection:
         self._direct: DirectSocket | None = None  # sends the stream with sendfile, where possible
         self._awaits_peer = False  # whether the loop calls back when the direct socket is writable
         self._throttle_timer: asyncio.TimerHandle | None = None
+        self._authentication_timer: asyncio.TimerHandle | None = None  # runs until a peer of a SASL listener is authenticated
 
     # Public interface
 
@@ -199,6 +210,11 @@ class Connection:
     def extra_info(self, name: str) -> Any:
         """The extra info of asyncio's transport: `peername`, `peercert`, `ssl_object` …"""
         return None if self._transport is None else self._transport.get_extra_info(name)
+
+    def authenticated(self) -> None:
+        """The peer has a session: it may send requests of any size, and has no deadline any more."""
+        self._frames.raise_bound(self.context.config.socket_request_max_bytes)
+        self._stop_authentication_timer()
 
     def throttle(self, until_ms: int) -> None:
         """Mutes the connection until then, by the clock of the server. Responses are still sent."""
@@ -255,6 +271,9 @@ class Connection:
         transport.set_write_buffer_limits(high=self.context.write_high_water_bytes)
         self.context.metrics.connections += 1
         self._note_activity()
+        if self.context.requires_authentication:
+            timeout_ms = self.context.config.authentication_timeout_ms
+            self._authentication_timer = self.context.loop.call_later(timeout_ms / 1000, self._authentication_timed_out)
         self.context.opened(self)
 
     def eof_received(self) -> bool:
@@ -274,6 +293,7 @@ class Connection:
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
             self._throttle_timer = None
+        self._stop_authentication_timer()
         self.context.metrics.connections -= 1
         self.context.closed(self)
 
@@ -350,6 +370,21 @@ class Connection:
         """The last of its exchanges may be followed by another before it is answered, again."""
         if self._muted & AT_BOUND:
             self._unmute(AT_BOUND)
+
+    def _authentication_timed_out(self) -> None:
+        self._authentication_timer = None
+        _log.info(
+            "Closing connection %s on listener %s: not authenticated within barnabas.connection.authentication.timeout.ms",
+            self.id,
+            self.context.listener_name,
+        )
+        self.context.metrics.connections_closed_invalid += 1
+        self.abort()
+
+    def _stop_authentication_timer(self) -> None:
+        if self._authentication_timer is not None:
+            self._authentication_timer.cancel()
+            self._authentication_timer = None
 
     # The path of a frame
 

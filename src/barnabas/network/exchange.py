@@ -27,6 +27,9 @@ class Peer(Protocol):
     def extra_info(self, name: str) -> Any:
         """The extra info of asyncio's transport: `peername`, `peercert`, `ssl_object` …"""
 
+    def authenticated(self) -> None:
+        """The peer of a listener with SASL has a session: it may send requests of any size, and has no deadline any more."""
+
     def request_left_queue(self, size: int) -> None: ...
 
     def answered(self) -> None: ...

@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Final
 
 SIZE_PREFIX: Final = 4
+REQUEST_BOUND: Final = "socket.request.max.bytes"
 
 # A frame that misses at least this many bytes is received in place: below, a copy is cheaper than a system call of its own.
 IN_PLACE_MIN: Final = 65536
@@ -28,12 +29,13 @@ class InvalidFrame(Exception):
 
 
 class FrameReader:
-    """`max_bytes` is socket.request.max.bytes."""
+    """`bound` is the setting of `max_bytes`."""
 
-    __slots__ = ("_at", "_data", "_end", "_max_bytes", "_missing", "_partial", "_room")
+    __slots__ = ("_at", "_bound", "_data", "_end", "_max_bytes", "_missing", "_partial", "_room")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, bound: str = REQUEST_BOUND) -> None:
         self._max_bytes = max_bytes
+        self._bound = bound
         self._data: memoryview | bytes = b""
         self._at = 0
         self._end = 0
@@ -93,7 +95,7 @@ class FrameReader:
             return None
         size: int = _size_at(self._data, self._at)[0]
         if not 0 <= size <= self._max_bytes:
-            raise InvalidFrame(_complaint(size, self._max_bytes))
+            raise InvalidFrame(_complaint(size, self._max_bytes, self._bound))
         self._at = body + size
         if self._at <= self._end:
             return bytes(self._data[body : self._at])
@@ -111,6 +113,10 @@ class FrameReader:
         elif isinstance(self._data, memoryview):
             self._data = bytes(self._data[self._at :])
             self._at, self._end = 0, len(self._data)
+
+    def raise_bound(self, max_bytes: int) -> None:
+        """The peer is authenticated: socket.request.max.bytes applies from the next frame on."""
+        self._max_bytes, self._bound = max_bytes, REQUEST_BOUND
 
     def clear(self) -> None:
         self._data, self._at, self._end = b"", 0, 0
@@ -141,7 +147,7 @@ _HTTP_METHODS: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 
 
-def _complaint(size: int, max_bytes: int) -> str:
+def _complaint(size: int, max_bytes: int, bound: str) -> str:
     """The error in Kafka's words, and the fix."""
     start = size.to_bytes(SIZE_PREFIX, "big", signed=True)
     if start in _HTTP_METHODS:
@@ -153,4 +159,4 @@ def _complaint(size: int, max_bytes: int) -> str:
         )
     if size < 0:
         return f"Invalid receive (size = {size}): the peer does not speak Kafka's protocol; check what connects to this port"
-    return f"Invalid receive (size = {size} larger than {max_bytes}): send smaller requests, or raise socket.request.max.bytes"
+    return f"Invalid receive (size = {size} larger than {max_bytes}): send smaller requests, or raise {bound}"

@@ -182,7 +182,7 @@ class Listener:
     async def _open(self, connection: Connection, accepted: socket.socket, delay_seconds: float) -> None:
         """Configures the socket and, with TLS, performs the handshake; the loop then calls connection_made."""
         context = self.context
-        timeout = context.config.tls_handshake_timeout_ms / 1000 if self._tls is not None else None
+        timeout = context.config.authentication_timeout_ms / 1000 if self._tls is not None else None
         try:
             if delay_seconds:
                 await asyncio.sleep(delay_seconds)

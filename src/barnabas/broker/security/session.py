@@ -33,3 +33,17 @@ class Session:
 
     def __repr__(self) -> str:
         return f"{self.principal} from {self.host}"
+
+
+class RenewableSession(Session):
+    """A session that expires. The client renews it by authenticating again on the same connection (KIP-368). It is a class of its own so
+    that the requests of all other connections are not compared with the clock."""
+
+    __slots__ = ("renewable_ms", "renewal")
+
+    def __init__(
+        self, principal: KafkaPrincipal, host: str, *, mechanism: str, expires_ms: int, is_token: bool = False, renewable_ms: int = 0
+    ) -> None:
+        super().__init__(principal, host, mechanism=mechanism, expires_ms=expires_ms, is_token=is_token)
+        self.renewable_ms = renewable_ms  # monotonic time from which the next re-authentication may begin
+        self.renewal: object = None  # the SaslExchange of the re-authentication in progress

@@ -6,7 +6,9 @@ import socket
 from collections.abc import Mapping
 
 from barnabas.broker.config import BrokerConfig
+from barnabas.broker.config.listeners import config_prefix
 from barnabas.config_def import InvalidConfig
+from barnabas.endpoint import EndPoint
 from barnabas.network.config import INT_MAX, ListenerLimits, NetworkConfig
 from barnabas.network.connection_quotas import normalised_ip
 
@@ -25,7 +27,8 @@ def network_config(config: BrokerConfig) -> NetworkConfig:
         max_connections_per_ip=config.number("max.connections.per.ip"),
         max_connections_per_ip_overrides=_by_address(config.max_connections_per_ip_overrides),
         max_connection_creation_rate=config.number("max.connection.creation.rate"),
-        listener_limits={listener.listener_name: _limits(config, listener.listener_name) for listener in config.broker_listeners},
+        listener_limits={listener.listener_name: _limits(config, listener) for listener in config.broker_listeners},
+        authentication_timeout_ms=config.number("barnabas.connection.authentication.timeout.ms"),
     )
 
 
@@ -41,10 +44,11 @@ def _by_address(overrides: Mapping[str, int]) -> dict[str, int]:
     return counts
 
 
-def _limits(config: BrokerConfig, listener_name: str) -> ListenerLimits:
+def _limits(config: BrokerConfig, listener: EndPoint) -> ListenerLimits:
     """Limits that are set with the listener's prefix. The settings without a prefix limit all listeners together."""
-    prefix = f"listener.name.{listener_name.lower()}."
+    prefix = config_prefix(listener.listener_name)
     return ListenerLimits(
         config.number(f"{prefix}max.connections") if config.is_set(f"{prefix}max.connections") else INT_MAX,
         config.number(f"{prefix}max.connection.creation.rate") if config.is_set(f"{prefix}max.connection.creation.rate") else INT_MAX,
+        config.for_listener(listener.listener_name, "sasl.server.max.receive.size") if listener.security_protocol.uses_sasl else None,
     )

@@ -21,7 +21,6 @@ from barnabas.broker.cluster.local_channel import LocalChannel
 from barnabas.broker.cluster.registration import register
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.config.config_manager import ConfigManager
-from barnabas.broker.config.unsupported import refuse_unsupported
 from barnabas.broker.descriptors import guard_of
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.environment import CODEC_THREADS, Environment
@@ -38,6 +37,7 @@ from barnabas.broker.security.authentication import Authentication
 from barnabas.broker.security.authorizer.loading import load_authorizer
 from barnabas.broker.security.credentials import Credentials
 from barnabas.broker.security.listener_authentications import listener_authentications
+from barnabas.broker.security.sasl.listeners import SaslListeners
 from barnabas.broker.security.scram_users import ScramUsers
 from barnabas.broker.server import identity
 from barnabas.broker.server.housekeeping import Housekeeping
@@ -99,7 +99,6 @@ class BrokerServer:
         environment: Environment | None = None,
         new_users: Sequence[NewUser] = (),
     ) -> None:
-        refuse_unsupported(config)
         self.config = config
         self._environment = environment or Environment()
         self.clock = self._environment.clock
@@ -180,6 +179,7 @@ class BrokerServer:
         await self.broker.scram_users.create(self._new_users)
         await self.broker.configs.start()
         await self._start_authorizer()
+        await self._start_sasl()
         for _ in log_manager.loading(self.clock.now_ms(), await self._strays()):
             await asyncio.sleep(0)  # keeps the metadata session alive during the loading
         self._cleanup.callback(self._close_logs, log_manager)
@@ -383,11 +383,19 @@ class BrokerServer:
             make_parts=make_parts,
         )
 
+    async def _start_sasl(self) -> None:
+        """Before the logs are loaded: a wrong SASL setting stops the start at once."""
+        self._sasl = SaslListeners(self.broker.config.current, self.broker.credentials, self.clock, self._random, self._disk_threads)
+        self._cleanup.push_async_callback(self._sasl.close)
+        await self._sasl.start()
+        self.broker.configs.on_broker_change.append(lambda changed: self._sasl.settings_changed(self.broker.config.current, changed))
+
     async def _open_sockets(self) -> None:
         """Binds the ports. Requests are not processed yet."""
+        authentications = listener_authentications(self.config) | self._sasl.by_name
         self.sockets = SocketServer(
             network_config(self.broker.config.current),
-            RequestDispatcher(self.broker, self.config.listeners_of_brokers, Authentication(listener_authentications(self.config))),
+            RequestDispatcher(self.broker, self.config.listeners_of_brokers, Authentication(authentications)),
             inter_broker_listener=self.config.inter_broker_listener_name,
             control_plane_listener=self.config.control_plane_listener_name,
             monotonic_ms=self.clock.monotonic_ms,

@@ -248,6 +248,8 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
     without_lists = {
         api_keys.HEARTBEAT,
         api_keys.API_VERSIONS,
+        api_keys.SASL_HANDSHAKE,
+        api_keys.SASL_AUTHENTICATE,
         api_keys.INIT_PRODUCER_ID,
         api_keys.ADD_OFFSETS_TO_TXN,
         api_keys.END_TXN,

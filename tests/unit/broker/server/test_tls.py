@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config import BrokerConfig
-from barnabas.broker.config.unsupported import refuse_unsupported
 from barnabas.broker.server.tls import tls_contexts
 from barnabas.config_def import InvalidConfig
 
@@ -71,14 +70,3 @@ def test_a_file_that_is_no_certificate_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.pem").touch()
     with pytest.raises(InvalidConfig, match=r"Listener SSL cannot use its ssl\.\* settings"):
         contexts(ssl_keystore_type="PEM", ssl_keystore_location=str(tmp_path / "empty.pem"))
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"listeners": "SASL_PLAINTEXT://:0", "security.inter.broker.protocol": "SASL_PLAINTEXT"}, "SASL is not spoken here yet"),
-    ],
-)
-def test_what_would_be_dangerous_to_do_without_stops_the_start(settings: dict[str, str], says: str) -> None:
-    with pytest.raises(InvalidConfig, match=says):
-        refuse_unsupported(BrokerConfig.from_properties({"listeners": "PLAINTEXT://:0"} | settings))

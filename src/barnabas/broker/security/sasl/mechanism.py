@@ -1,0 +1,60 @@
+"""The interface of SASL mechanisms on the broker's side: an exchange of messages without I/O.
+
+A module of a mechanism has `mechanism(settings)`, which reads the settings once and returns a `Mechanism`. The listener calls `begin` for
+each authentication.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.config import BrokerConfig
+from barnabas.broker.security.credentials import Credentials
+
+
+class SaslFailure(Exception):
+    """The client is not authenticated. The text is for the broker's log; the client gets one that says nothing about the user. A
+    mechanism that has a text for the client raises SaslAuthentication instead."""
+
+
+class ServerExchange(Protocol):
+    """One authentication. The attributes are valid when `is_complete`."""
+
+    is_complete: bool
+    authorization_id: str  # the user, without the type of the principal
+    is_token: bool  # whether the client has authenticated with a delegation token
+    credential_expires_ms: int | None  # wall time at which the credential ends; None: the session has no such end
+
+    def evaluate(self, response: bytes) -> bytes:
+        """The next challenge for the client. Raises SaslFailure or SaslAuthentication."""
+
+
+class Mechanism(Protocol):
+    """One mechanism of one listener."""
+
+    blocks: bool  # whether `evaluate` may wait for a file or a server: then it is called in a thread
+
+    def begin(self) -> ServerExchange:
+        """A new exchange, with the current credentials."""
+
+    async def start(self) -> None:
+        """Called once, before the first exchange. Raises InvalidConfig if the mechanism cannot authenticate anybody."""
+
+    async def close(self) -> None:
+        """Called when the broker stops, or when another configuration has replaced this one."""
+
+
+@dataclass(frozen=True)
+class MechanismSettings:
+    """What a mechanism of a listener is made of."""
+
+    name: str
+    listener_name: str
+    config: BrokerConfig
+    credentials: Credentials
+    clock: Clock
+    random: Random
+    secret: bytes  # of this broker, random: to answer unknown users like known ones

@@ -1,0 +1,125 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), for users and for delegation tokens (`tokenauth=true`).
+
+A user or token that does not exist gets a challenge like any other, and fails in the last message like a wrong password.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from random import Random
+from typing import Final
+
+from barnabas.broker.clock import Clock
+from barnabas.broker.security.credentials import Credentials
+from barnabas.broker.security.sasl.mechanism import MechanismSettings, SaslFailure
+from barnabas.broker.security.sasl.scram_messages import ClientFinal, ClientFirst
+from barnabas.broker.security.sasl.server_jaas import server_jaas
+from barnabas.security.errors import IllegalSaslState, SaslAuthentication
+from barnabas.security.scram import ITERATIONS_MIN, ScramCredential, digest, keyed_hash
+
+_NONCE_BYTES: Final = 24
+_SALT_BYTES: Final = 20  # about as many as Kafka's tools generate, so that the salt of an unknown user has the usual length
+
+
+class Scram:
+    """`secret` makes the salts of unknown users: random to clients, and the same at each attempt."""
+
+    blocks = False
+
+    def __init__(self, name: str, credentials: Credentials, clock: Clock, random: Random, secret: bytes) -> None:
+        self.name = name
+        self.credentials = credentials
+        self.clock = clock
+        self.random = random
+        self._secret = secret
+
+    def begin(self) -> ScramExchange:
+        return ScramExchange(self)
+
+    async def start(self) -> None:
+        """Nothing to do: the users are in the metadata store."""
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+    def unknown(self, username: str) -> ScramCredential:
+        """A credential for which no client has the password."""
+        salt, stored_key, server_key = (
+            keyed_hash(self.name, self._secret, f"{part} {username}".encode()) for part in ("salt", "stored key", "server key")
+        )
+        return ScramCredential(salt[:_SALT_BYTES], stored_key, server_key, ITERATIONS_MIN)
+
+
+class ScramExchange:
+    def __init__(self, mechanism: Scram) -> None:
+        self._mechanism = mechanism
+        self._first: ClientFirst | None = None
+        self._credential: ScramCredential | None = None
+        self._server_first = ""
+        self._nonce = ""
+        self._is_known = False
+        self._is_over = False
+        self.is_complete = False
+        self.authorization_id = ""
+        self.is_token = False
+        self.credential_expires_ms: int | None = None
+
+    def evaluate(self, response: bytes) -> bytes:
+        if self._is_over:
+            raise IllegalSaslState("Unexpected challenge in Sasl server state COMPLETE")
+        if self._first is None:
+            return self._challenge(ClientFirst.parse(response))
+        self._is_over = True
+        return self._verify(self._first, ClientFinal.parse(response))
+
+    def _challenge(self, first: ClientFirst) -> bytes:
+        if first.authorization_id and first.authorization_id != first.username:
+            raise SaslAuthentication("Authentication failed: Client requested an authorization id that is different from username")
+        credential = self._token(first.username) if first.is_token else self._user(first.username)
+        self._is_known = credential is not None
+        self._credential = credential = credential or self._mechanism.unknown(first.username)
+        self._first = first
+        nonce = base64.b64encode(self._mechanism.random.randbytes(_NONCE_BYTES)).decode()
+        self._nonce = first.nonce + nonce
+        self._server_first = f"r={self._nonce},s={base64.b64encode(credential.salt).decode()},i={credential.iterations}"
+        return self._server_first.encode()
+
+    def _user(self, username: str) -> ScramCredential | None:
+        self.authorization_id = username
+        credential = self._mechanism.credentials.user(self._mechanism.name, username)
+        if credential is not None and credential.iterations < ITERATIONS_MIN:
+            return None
+        return credential
+
+    def _token(self, token_id: str) -> ScramCredential | None:
+        token = self._mechanism.credentials.token(self._mechanism.name, token_id)
+        if token is None or token.expires_ms <= self._mechanism.clock.now_ms():
+            return None
+        self.authorization_id = token.owner.name
+        self.is_token = True
+        self.credential_expires_ms = token.expires_ms
+        return token.credential
+
+    def _verify(self, first: ClientFirst, final: ClientFinal) -> bytes:
+        name, credential = self._mechanism.name, self._credential
+        assert credential is not None
+        if not hmac.compare_digest(final.nonce.encode(), self._nonce.encode()):
+            raise SaslFailure("Invalid client nonce in the final client message.")
+        if final.channel_binding != first.gs2_header.encode():
+            raise SaslFailure("Invalid channel binding in the final client message.")
+        message = f"{first.bare},{self._server_first},{final.without_proof}".encode()
+        signature = keyed_hash(name, credential.stored_key, message)
+        if len(final.proof) != len(signature):
+            raise SaslFailure("Invalid client credentials")
+        client_key = bytes(a ^ b for a, b in zip(final.proof, signature, strict=True))
+        is_proved = hmac.compare_digest(digest(name, client_key), credential.stored_key)
+        if not is_proved or not self._is_known:
+            raise SaslFailure("Invalid client credentials")
+        self.is_complete = True
+        return f"v={base64.b64encode(keyed_hash(name, credential.server_key, message)).decode()}".encode()
+
+
+def mechanism(settings: MechanismSettings) -> Scram:
+    server_jaas(settings.config, settings.listener_name, settings.name)  # must be readable, and says nothing about the users
+    return Scram(settings.name, settings.credentials, settings.clock, settings.random, settings.secret)
