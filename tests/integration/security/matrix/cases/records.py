@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from barnabas.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from barnabas.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -35,7 +37,7 @@ def _id(cell: Cell, topic: str) -> Uuid:
 
 def _records(producer_id: int = -1, epoch: int = -1, sequence: int = -1, *, transactional: bool = False) -> Records:
     builder = BatchBuilder(producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, transactional=transactional)
-    builder.append(1, b"key", b"value")
+    builder.append(int(time.time() * 1000), b"key", b"value")  # an older record would be deleted by retention
     return Records(builder.build())
 
 
