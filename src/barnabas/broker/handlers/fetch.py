@@ -8,6 +8,10 @@ Behaviour
 - max_bytes, fetch.max.bytes and partition_max_bytes bound the response. From version 3 on the first batch is sent whole, however large.
 - a small response is read from the page cache, or in a thread, and then sent. A large one is streamed from its files to the socket as the
   client reads it, with sendfile, or through memory for TLS and for files that are not in the page cache.
+Authorization
+- a consumer: READ on each topic. A denied topic has the error TOPIC_AUTHORIZATION_FAILED whether it exists or not.
+- a follower, which is a client that sends a replica id: CLUSTER_ACTION on the cluster. Without it every partition has that error.
+- partitions of a fetch session are checked with each fetch.
 Version notes
 - 0, 1: message format v0; 2, 3: v1; converted if needed. 0 to 2: max_bytes bounds even the first batch.
 - 0 to 3: nothing from topics whose compression.type is zstd. 7: sessions, see `fetch_session`. 11: rack and preferred read replica.
@@ -16,7 +20,7 @@ Errors
 - of the whole: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
 - of a partition: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
   FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR (NOT_LEADER_OR_FOLLOWER to versions up to 5),
-  UNSUPPORTED_COMPRESSION_TYPE, UNSUPPORTED_VERSION where conversion is switched off, CORRUPT_MESSAGE.
+  UNSUPPORTED_COMPRESSION_TYPE, UNSUPPORTED_VERSION where conversion is switched off, CORRUPT_MESSAGE, TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -58,6 +62,8 @@ from barnabas.protocol.messages.fetch_response import (
 )
 from barnabas.protocol.slices import Records
 from barnabas.records.codecs.compression import ZSTD
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.storage.segments.segment import FileSlice
 from barnabas.topic_partition import TopicPartition
 
@@ -109,23 +115,10 @@ async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], repl
     await reply.begin_in_slices(request, _context(broker, request, reply.is_follower, requested, _forgotten(request.message)))
 
 
-def _sort_out(
-    broker: Broker, version: int, requested: list[RequestedPartition], readable: list[RequestedPartition], unreadable: Answers
-) -> None:
-    """Adds the partitions that this broker knows to `readable`, and the errors of the others to `unreadable`."""
-    for entry in requested:
-        partition = entry[0]
-        error = _unknown(broker, partition, version)
-        if error == ErrorCode.NONE:
-            readable.append(entry)
-        else:
-            unreadable.append((partition, _error_data(partition, error)))
-
-
 class _FetchReply(Reply[FetchResponse]):
     """A fetch from its request to its response. The replica manager calls `done`, at once or when the wait in the purgatory is over."""
 
-    __slots__ = ("broker", "context", "is_done", "is_follower", "leaders", "unreadable", "version")
+    __slots__ = ("broker", "context", "is_done", "is_follower", "leaders", "may_read", "unreadable", "version")
 
     context: FetchContext  # from `begin` or `begin_in_slices` on
 
@@ -135,13 +128,16 @@ class _FetchReply(Reply[FetchResponse]):
         self.version = request.version
         self.unreadable: Answers = []
         self.is_follower = _is_follower(request)
+        self.may_read: dict[str, bool] | None = None  # by topic; None if there is no authorizer
+        if not broker.access.is_open:
+            self.may_read = {}
         self.leaders: dict[int, NodeEndpoint] = {}
         self.is_done = False  # the replica manager has read; records may still have to be read from files
 
     def begin(self, request: Request[FetchRequest], context: FetchContext) -> None:
         self.context = context
         readable: list[RequestedPartition] = []
-        _sort_out(self.broker, self.version, context.requested, readable, self.unreadable)
+        self._sort_out(context.requested, readable)
         self._read(request, readable)
 
     async def begin_in_slices(self, request: Request[FetchRequest], context: FetchContext) -> None:
@@ -150,9 +146,37 @@ class _FetchReply(Reply[FetchResponse]):
         turns = self.broker.turns
         for part in slices(context.requested):
             await turns.next(request, is_broker=self.is_follower)
-            _sort_out(self.broker, self.version, part, readable, self.unreadable)
+            self._sort_out(part, readable)
         await turns.next(request, is_broker=self.is_follower)
         self._read(request, readable)
+
+    def _sort_out(self, requested: list[RequestedPartition], readable: list[RequestedPartition]) -> None:
+        """Adds the partitions that this broker knows and the client may read to `readable`, and the errors of the others to
+        `unreadable`."""
+        for entry in requested:
+            partition = entry[0]
+            error = _unknown(self.broker, partition, self.version)
+            if self.may_read is not None and self._is_denied(partition, self.may_read, error):
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if error == ErrorCode.NONE:
+                readable.append(entry)
+            else:
+                self.unreadable.append((partition, _error_data(partition, error)))
+
+    def _is_denied(self, partition: TopicIdPartition, may_read: dict[str, bool], error: int) -> bool:
+        """The decision is kept for the other partitions of the topic; that about a follower is the same for all topics."""
+        if not self.is_follower and error == ErrorCode.UNKNOWN_TOPIC_ID:
+            return False
+        topic = "" if self.is_follower else partition.partition.topic
+        is_allowed = may_read.get(topic)
+        if is_allowed is None:
+            access = self.broker.access
+            if self.is_follower:
+                is_allowed = access.allows_on_cluster(self.request, AclOperation.CLUSTER_ACTION)
+            else:
+                is_allowed = access.allows(self.request, AclOperation.READ, ResourceType.TOPIC, topic)
+            may_read[topic] = is_allowed
+        return not is_allowed
 
     def _read(self, request: Request[FetchRequest], readable: list[RequestedPartition]) -> None:
         if readable:

@@ -3,6 +3,11 @@
 
 Each partition has its own result. The broker responds when the replicas that `acks` requires have the records. With acks=0 the client
 expects no response: an error closes the connection, which is the only way to report it. The records themselves are not decoded here.
+
+Authorization
+- WRITE on each topic. A denied topic has the error TOPIC_AUTHORIZATION_FAILED whether it exists or not.
+- WRITE on the transactional id, if a batch is transactional. If it is denied, every partition has the error
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -43,6 +48,8 @@ from barnabas.records.batch import (
     entry_size,
 )
 from barnabas.records.codecs.compression import ZSTD
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -63,6 +70,7 @@ _TOPIC_IDS: Final = 13
 
 _UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _UNKNOWN_TOPIC_ID: Final = int(ErrorCode.UNKNOWN_TOPIC_ID)
+_TOPIC_AUTHORIZATION_FAILED: Final = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 _NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
@@ -71,7 +79,7 @@ def handle(broker: Broker, request: Request[ProduceRequest]) -> Reply[ProduceRes
     """Transactional records are appended after the transaction coordinator has verified the partition. The log rejects unverified ones."""
     message = request.message
     reply = _ProduceReply(broker, request)
-    if message.transactional_id is None and _has_transactional_records(message):
+    if _needs_check(broker, message) and _has_transactional_records(message) and not _may_write_transactions(broker, request):
         reply.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return reply
     entries = reply.take_entries(message)
@@ -91,6 +99,19 @@ def handle_many(broker: Broker, request: Request[ProduceRequest]) -> Reply[Produ
     return reply
 
 
+def _needs_check(broker: Broker, message: ProduceRequest) -> bool:
+    """Whether transactional records would be refused, or are subject to authorization."""
+    return message.transactional_id is None or not broker.access.is_open
+
+
+def _may_write_transactions(broker: Broker, request: Request[ProduceRequest]) -> bool:
+    """Whether the client may write transactional records with the transactional id of the request."""
+    transactional_id = request.message.transactional_id
+    if transactional_id is None:
+        return False
+    return broker.access.allows(request, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+
+
 async def _append_many(broker: Broker, request: Request[ProduceRequest], reply: _ProduceReply) -> None:
     message, turns = request.message, broker.turns
     transactional = False
@@ -100,7 +121,7 @@ async def _append_many(broker: Broker, request: Request[ProduceRequest], reply: 
         assert isinstance(part, ProduceRequest)
         transactional = transactional or _has_transactional_records(part)
         entries.extend(reply.take_entries(part))
-    if message.transactional_id is None and transactional:
+    if transactional and not _may_write_transactions(broker, request):
         reply.refuse_all(_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     elif not entries:
         await turns.next(request)
@@ -183,13 +204,18 @@ class _ProduceReply(Reply[ProduceResponse]):
 
     def take_entries(self, message: ProduceRequest) -> list[tuple[TopicPartition, Records]]:
         """The entries of the request, or of a part of it, that can be appended. The other partitions get their errors here."""
+        access = self._broker.access
         entries: list[tuple[TopicPartition, Records]] = []
         for topic in message.topic_data:
             name = self._name_of(topic)
             response = self._response_of(topic)
+            is_denied = name is not None and not access.is_open and not self._may_write(name)
             for data in topic.partition_data:
                 part = PartitionProduceResponse(data.index, 0, -1)
                 response.partition_responses.append(part)
+                if is_denied:
+                    part.error_code = _TOPIC_AUTHORIZATION_FAILED
+                    continue
                 partition = None if name is None else self._broker.metadata_cache.partition_key(name, data.index)
                 if partition is None:
                     part.error_code = _UNKNOWN_TOPIC_ID if name is None else _UNKNOWN_TOPIC_OR_PARTITION
@@ -199,6 +225,9 @@ class _ProduceReply(Reply[ProduceResponse]):
                     entries.append((partition, data.records))
                     self._waiting.append(part)
         return entries
+
+    def _may_write(self, topic: str) -> bool:
+        return self._broker.access.allows(self.request, AclOperation.WRITE, ResourceType.TOPIC, topic)
 
     def _response_of(self, topic: TopicProduceData) -> TopicProduceResponse:
         """The response of a topic: a new one, unless the part before ended with the same topic."""

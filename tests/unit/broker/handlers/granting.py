@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from barnabas.broker.security.access import CLUSTER_NAME, Access
-from barnabas.broker.security.authorizer.authorizer import AclDeletion, Action, Authorizer
+from barnabas.broker.security.authorizer.authorizer import Action, Authorizer
 from barnabas.broker.security.session import Session
-from barnabas.errors import KafkaError
-from barnabas.security.acl import AclBinding, AclBindingFilter, ResourceType
+from barnabas.security.acl import ResourceType
 from barnabas.security.operations import AclOperation
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -23,25 +22,12 @@ class Grants(Authorizer):
         self.grants = set(grants)
         self.actions: list[Action] = []
 
-    async def start(self) -> None: ...
-
-    async def close(self) -> None: ...
-
     def authorize(self, session: Session, action: Action) -> bool:
         self.actions.append(action)
         return (str(session.principal), action.operation, action.resource_type, action.name) in self.grants
 
     def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType) -> bool:
         return any(grant[:3] == (str(session.principal), operation, resource_type) for grant in self.grants)
-
-    def acls(self, acl_filter: AclBindingFilter) -> Iterable[AclBinding]:
-        raise NotImplementedError
-
-    async def create_acls(self, session: Session, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
-        raise NotImplementedError
-
-    async def delete_acls(self, session: Session, filters: Sequence[AclBindingFilter]) -> list[AclDeletion]:
-        raise NotImplementedError
 
 
 def grant(text: str, principal: str = ANONYMOUS) -> Grant:

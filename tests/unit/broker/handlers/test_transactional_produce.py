@@ -37,7 +37,14 @@ def verifying(tmp_path: Path) -> Iterator[Verifying]:
     replicas.close()
 
 
-def produce(verifying: Verifying, version: int, data: dict[int, Records] | None = None, acks: int = -1, sent_as: str | None = ID) -> Asked:
+def produce(
+    verifying: Verifying,
+    version: int,
+    data: dict[int, Records] | None = None,
+    acks: int = -1,
+    sent_as: str | None = ID,
+    access: Access | None = None,
+) -> Asked:
     """Records for partitions of one topic."""
     parts = [PartitionProduceData(index, each) for index, each in (data or {0: transactional()}).items()]
     name, topic_id = ("", TOPIC_ID) if version >= 13 else ("orders", Uuid.ZERO)
@@ -49,7 +56,7 @@ def produce(verifying: Verifying, version: int, data: dict[int, Records] | None 
         metadata_cache=replicas.cache,
         verification=verifying.verification,
         config=replicas.config,
-        access=Access(None),
+        access=access or Access(None),
     )
     frame = b"".join(request_frame(message, asked.api, version, 7, "client"))
     RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])
