@@ -113,6 +113,10 @@ kafka: $(VENV)/tested
 	@$(BIN)/python -m tests.kafka
 	@$(BIN)/python -m tests.clients
 
+.PHONY: audit
+audit: $(VENV)/audited  ## Compare the pinned packages of requirements/ with the known vulnerabilities, by pip-audit and PyPI
+	@$(BIN)/python scripts/audit
+
 .PHONY: docs
 docs: $(VENV)/documented  ## The documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
@@ -149,6 +153,10 @@ $(VENV)/tested: $(VENV)/$(FORM) requirements/ci.txt
 
 $(VENV)/packaged: $(VENV)/made requirements/wheels.txt
 	$(BIN)/pip install -q --disable-pip-version-check --no-compile -r requirements/wheels.txt
+	@touch $@
+
+$(VENV)/audited: $(VENV)/made requirements/audit.txt
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile -r requirements/audit.txt
 	@touch $@
 
 # Nothing is compiled for the site: it reads the sources.
