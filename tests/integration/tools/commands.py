@@ -26,6 +26,7 @@ class Command:
     stdin: str = ""
     file: str = ""  # written to {directory}/file before the tool runs
     own_process: bool = False  # for a tool that ends its work in a shutdown hook of its JVM
+    any_order: bool = False  # its lines are compared sorted
 
 
 def command(name: str, main_class: str, arguments: str, *, stdin: str = "", file: str = "", own_process: bool = False) -> Command:

@@ -11,6 +11,7 @@ import pytest
 
 from tests import broker, kafka_server
 from tests.integration.tools import elections, reassignments
+from tests.integration.tools.acls import ACLS, SETTINGS
 from tests.integration.tools.commands import COMMANDS
 from tests.integration.tools.runner import Target, broker_id, run_all
 from tests.once import once
@@ -29,8 +30,8 @@ def _run(directory: Path) -> dict[str, list[str]]:
         (directory / name).mkdir()
     with _our_broker(directory / "ours/data") as ours:
         number = broker_id(ours)
-        with kafka_server.running(directory / "kafka", number) as theirs:
-            printed = run_all(COMMANDS, [Target(ours, number, directory / "ours"), Target(theirs, number, directory / "kafka")])
+        with kafka_server.running(directory / "kafka", number, SETTINGS) as theirs:
+            printed = run_all([*COMMANDS, *ACLS], [Target(ours, number, directory / "ours"), Target(theirs, number, directory / "kafka")])
             for name in elections.ELECTIONS:
                 printed[name] = [elections.ask(name, ours), elections.ask(name, theirs)]
             for name in reassignments.REASSIGNMENTS:
@@ -45,5 +46,6 @@ def _our_broker(data: Path) -> Generator[str, None, None]:
     if given is not None:
         yield given
         return
-    with broker.running(data) as address:
+    options = [f"--override={name}={value}" for name, value in SETTINGS.items()]
+    with broker.running(data, options) as address:
         yield address

@@ -85,7 +85,8 @@ def run_one(jvm: subprocess.Popen[str], command: Command, target: Target) -> str
     if not answered:
         raise TimeoutError(f"{command.name} did not end within {ANSWER_TIMEOUT_S} s")
     code, _, printed = jvm.stdout.readline().rstrip("\n").partition("\t")
-    return f"exit code {code}\n{comparable(base64.b64decode(printed).decode(), target)}"
+    text = comparable(base64.b64decode(printed).decode(), target)
+    return f"exit code {code}\n" + ("\n".join(sorted(text.split("\n"))) if command.any_order else text)
 
 
 def comparable(text: str, target: Target) -> str:
