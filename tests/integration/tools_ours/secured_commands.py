@@ -1,13 +1,14 @@
 """What is run with Apache Kafka's tools and with ours against a Kafka that has an authorizer, two log directories and a SASL listener.
 
 `kafka` is its plain listener, where everybody is a super user, `sasl` the one where users log in, `controller` that of its controller;
-`ours` is our broker.
+`ours` is our broker, with an authorizer to which everybody is a super user.
 """
 
 from __future__ import annotations
 
 from tests.integration.tools_ours.commands import KAFKA_ONLY, Command, run
 
+BOTH = ("ours", "kafka")
 SASL_ONLY = ("sasl",)
 CONTROLLER_ONLY = ("controller",)
 CHANCE = "(where it was before is chance)"  # not compared
@@ -27,30 +28,30 @@ def _acls() -> list[Command]:
         run("acls: broker and controller", "--list --bootstrap-controller localhost:1", brokers=KAFKA_ONLY),
         run("acls: no action", "--topic {who}-t", brokers=KAFKA_ONLY),
         run("acls: two actions", "--add --list", brokers=KAFKA_ONLY),
-        run("acls: a rule added", f"{add} --topic {{who}}-t", brokers=KAFKA_ONLY),
-        run("acls: a rule added twice", f"{add} --topic {{who}}-t", brokers=KAFKA_ONLY),
-        run("acls: a prefixed rule added", f"{add} --topic {{who}}-p --resource-pattern-type prefixed", brokers=KAFKA_ONLY),
+        run("acls: a rule added", f"{add} --topic {{who}}-t", brokers=BOTH),
+        run("acls: a rule added twice", f"{add} --topic {{who}}-t", brokers=BOTH),
+        run("acls: a prefixed rule added", f"{add} --topic {{who}}-p --resource-pattern-type prefixed", brokers=BOTH),
         run("acls: operations and hosts", f"{add} --topic {{who}}-h --operation Read --operation describeconfigs --allow-host 10.0.0.1",
-            brokers=KAFKA_ONLY, any_order=True),
-        run("acls: an operation in capitals", f"{add} --topic t --operation DESCRIBE_CONFIGS", brokers=KAFKA_ONLY),
-        run("acls: a rule that denies", "--add --deny-principal User:eve --deny-host 10.0.0.2 --group {who}-g", brokers=KAFKA_ONLY),
-        run("acls: for the cluster", "--add --allow-principal User:{who} --cluster --operation Alter", brokers=KAFKA_ONLY),
-        run("acls: for tokens", f"{add} --delegation-token {{who}}-d", brokers=KAFKA_ONLY),
-        run("acls: for users", f"{add} --user-principal User:{{who}} --operation CreateTokens", brokers=KAFKA_ONLY),
-        run("acls: a producer", f"{add} --producer --topic {{who}}-o --transactional-id {{who}}-x", brokers=KAFKA_ONLY, any_order=True),
-        run("acls: a consumer", f"{add} --consumer --topic {{who}}-i --group {{who}}-c", brokers=KAFKA_ONLY, any_order=True),
+            brokers=BOTH, any_order=True),
+        run("acls: an operation in capitals", f"{add} --topic t --operation DESCRIBE_CONFIGS", brokers=BOTH),
+        run("acls: a rule that denies", "--add --deny-principal User:eve --deny-host 10.0.0.2 --group {who}-g", brokers=BOTH),
+        run("acls: for the cluster", "--add --allow-principal User:{who} --cluster --operation Alter", brokers=BOTH),
+        run("acls: for tokens", f"{add} --delegation-token {{who}}-d", brokers=BOTH),
+        run("acls: for users", f"{add} --user-principal User:{{who}} --operation CreateTokens", brokers=BOTH),
+        run("acls: a producer", f"{add} --producer --topic {{who}}-o --transactional-id {{who}}-x", brokers=BOTH, any_order=True),
+        run("acls: a consumer", f"{add} --consumer --topic {{who}}-i --group {{who}}-c", brokers=BOTH, any_order=True),
         run("acls: both", "--add --allow-principal User:{who} --producer --idempotent --consumer --topic {who}-b --group {who}-b",
-            brokers=KAFKA_ONLY, any_order=True),
-        run("acls: listed by topic", "--list --topic {who}-t", brokers=KAFKA_ONLY),
-        run("acls: listed by match", "--list --topic {who}-prefix --resource-pattern-type match", brokers=KAFKA_ONLY),
-        run("acls: listed by topic, many", "--list --topic {who}-b --topic {who}-h", brokers=KAFKA_ONLY, any_order=True),
-        run("acls: listed by principal", "--list --principal User:eve --group {who}-g", brokers=KAFKA_ONLY),
-        run("acls: listed by a principal without rules", "--list --principal User:nobody", brokers=KAFKA_ONLY),
-        run("acls: listed by no principal", "--list --principal bob", brokers=KAFKA_ONLY),
-        run("acls: listed where there is none", "--list --topic nowhere", brokers=KAFKA_ONLY),
-        run("acls: an unknown pattern type", f"{add} --topic t --resource-pattern-type foo", brokers=KAFKA_ONLY),
-        run("acls: added by a filter", f"{add} --topic t --resource-pattern-type any", brokers=KAFKA_ONLY),
-        run("acls: added without a principal", "--add --topic t", brokers=KAFKA_ONLY),
+            brokers=BOTH, any_order=True),
+        run("acls: listed by topic", "--list --topic {who}-t", brokers=BOTH),
+        run("acls: listed by match", "--list --topic {who}-prefix --resource-pattern-type match", brokers=BOTH),
+        run("acls: listed by topic, many", "--list --topic {who}-b --topic {who}-h", brokers=BOTH, any_order=True),
+        run("acls: listed by principal", "--list --principal User:eve --group {who}-g", brokers=BOTH),
+        run("acls: listed by a principal without rules", "--list --principal User:nobody", brokers=BOTH),
+        run("acls: listed by no principal", "--list --principal bob", brokers=BOTH),
+        run("acls: listed where there is none", "--list --topic nowhere", brokers=BOTH),
+        run("acls: an unknown pattern type", f"{add} --topic t --resource-pattern-type foo", brokers=BOTH),
+        run("acls: added by a filter", f"{add} --topic t --resource-pattern-type any", brokers=BOTH),
+        run("acls: added without a principal", "--add --topic t", brokers=BOTH),
         run("acls: added without a resource", f"{add}", brokers=KAFKA_ONLY),
         run("acls: --principal without --list", f"{add} --topic t --principal User:x", brokers=KAFKA_ONLY),
         run("acls: a producer without a topic", f"{add} --producer", brokers=KAFKA_ONLY),
@@ -60,10 +61,10 @@ def _acls() -> list[Command]:
         run("acls: a producer with an operation", f"{add} --producer --topic t --operation Read", brokers=KAFKA_ONLY),
         run("acls: --list with a principal", "--list --allow-principal User:x", brokers=KAFKA_ONLY),
         run("acls: removed", "--remove --topic {who}-h --allow-principal User:bob --allow-host 10.0.0.1 --operation Read --force",
-            brokers=KAFKA_ONLY),
-        run("acls: listed after a removal", "--list --topic {who}-h", brokers=KAFKA_ONLY),
-        run("acls: all removed", "--remove --topic {who}-h --force", brokers=KAFKA_ONLY),
-        run("acls: listed after all are removed", "--list --topic {who}-h", brokers=KAFKA_ONLY),
+            brokers=BOTH),
+        run("acls: listed after a removal", "--list --topic {who}-h", brokers=BOTH),
+        run("acls: all removed", "--remove --topic {who}-h --force", brokers=BOTH),
+        run("acls: listed after all are removed", "--list --topic {who}-h", brokers=BOTH),
         run("acls: by a user who may not", f"{_ALICE} --list", brokers=SASL_ONLY),
         run("acls: with a wrong password", f"{_WRONG} --list", brokers=SASL_ONLY),
         run("acls: a file that is not there", "--command-config nowhere --list", brokers=KAFKA_ONLY),
@@ -121,7 +122,7 @@ def _reassignments(first_dir: str, second_dir: str) -> list[list[Command]]:
         run("reassign-partitions: an option of another action", f"{verify} --throttle 3", brokers=KAFKA_ONLY),
         run("reassign-partitions: a throttle that is no number", f"{execute} --throttle x", file=there, brokers=KAFKA_ONLY),
         run("reassign-partitions: a file that is not there", "--verify --reassignment-json-file nowhere", brokers=KAFKA_ONLY),
-        run("reassign-partitions: none listed", "--list", brokers=("ours", "kafka")),
+        run("reassign-partitions: none listed", "--list", brokers=BOTH),
         run(f"reassign-partitions: moved to a directory {CHANCE}", execute, file=back, brokers=KAFKA_ONLY),
     ]  # fmt: skip
     moved = [

@@ -16,6 +16,7 @@ import pytest
 from barnabas import cli
 from barnabas.client.admin.admin import Admin
 from tests import broker, kafka_server
+from tests.integration.tools.acls import SETTINGS
 from tests.integration.tools.runner import Target
 from tests.integration.tools_ours.runner import run_all
 from tests.integration.tools_ours.secured_commands import CHANCE, stages
@@ -92,7 +93,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[st
 def _run(directory: Path) -> dict[str, list[str]]:
     for name in ("ours", "ours/data", "kafka"):
         (directory / name).mkdir()
-    with broker.running(directory / "ours/data") as address, secured_kafka(directory / "kafka") as targets:
+    options = [f"--override={name}={value}" for name, value in SETTINGS.items()]
+    with broker.running(directory / "ours/data", options) as address, secured_kafka(directory / "kafka") as targets:
         ours = Target(address, BROKER_ID, directory / "ours")
         printed: dict[str, list[str]] = {}
         for stage in stages(*log_dirs(directory / "kafka")):
