@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
     from barnabas.broker.security.authorizer.authorizer import Authorizer
 
-_OK: Final = AclCreationResult(0, None)
+_OK: Final = AclCreationResult()
 
 
 def handle(broker: Broker, request: Request[CreateAclsRequest]) -> Reply[CreateAclsResponse]:

@@ -52,4 +52,4 @@ async def _describe(broker: Broker, authorizer: Authorizer, request: Request[Des
                 resources[pattern] = resource
             resource.acls.append(AclDescription(entry.principal, entry.host, int(entry.operation), int(entry.permission_type)))
         await broker.turns.next(request)
-    return DescribeAclsResponse(0, 0, None, list(resources.values()))
+    return DescribeAclsResponse(resources=list(resources.values()))

@@ -41,7 +41,7 @@ def handle(broker: Broker, request: Request[DescribeUserScramCredentialsRequest]
 async def _describe(broker: Broker, request: Request[DescribeUserScramCredentialsRequest]) -> DescribeUserScramCredentialsResponse:
     names = [user.name for user in request.message.users or ()]
     users = await broker.scram_users.describe(names)
-    return DescribeUserScramCredentialsResponse(0, 0, None, [_result(user) for user in users])
+    return DescribeUserScramCredentialsResponse(results=[_result(user) for user in users])
 
 
 def _result(user: ScramUser) -> DescribeUserScramCredentialsResult:
@@ -52,7 +52,7 @@ def _result(user: ScramUser) -> DescribeUserScramCredentialsResult:
 
 
 def _denied(message: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
-    """As Kafka answers: an entry without a name for each user."""
-    error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    results = [DescribeUserScramCredentialsResult("", int(error), error.message) for _ in message.users or ()]
-    return DescribeUserScramCredentialsResponse(0, int(error), error.message, results)
+    """As Kafka answers: an entry without a name for each user, and no text."""
+    error = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    results = [DescribeUserScramCredentialsResult("", error, None) for _ in message.users or ()]
+    return DescribeUserScramCredentialsResponse(0, error, None, results)

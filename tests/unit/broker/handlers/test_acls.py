@@ -62,14 +62,13 @@ def everything(pattern_type: int = ANY_PATTERN) -> DescribeAclsRequest:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_acls_are_made_listed_and_deleted(secured: Authorized, version: int) -> None:
-    assert create(secured, creation("orders"), creation("payments"), version=version) == [AclCreationResult(0, None)] * 2
+    assert create(secured, creation("orders"), creation("payments"), version=version) == [AclCreationResult()] * 2
     assert secured.allows(AclOperation.READ, "orders")
     pattern_type = LITERAL if version == 0 else ANY_PATTERN
     assert describe(secured, everything(pattern_type), version) == DescribeAclsResponse(
-        0,
-        0,
-        None,
-        [DescribeAclsResource(TOPIC, name, LITERAL, [AclDescription("User:alice", "*", READ, ALLOW)]) for name in ("orders", "payments")],
+        resources=[
+            DescribeAclsResource(TOPIC, name, LITERAL, [AclDescription("User:alice", "*", READ, ALLOW)]) for name in ("orders", "payments")
+        ],
     )
     (result,) = delete(secured, DeleteAclsFilter(TOPIC, "orders", pattern_type, None, None, ANY, 1), version=version)
     assert result == DeleteAclsFilterResult(
@@ -122,16 +121,16 @@ def test_each_acl_has_its_own_error_in_kafkas_words(secured: Authorized) -> None
         creation("b"),
     )
     assert [result.error_message for result in results] == [
-        None,
+        "",
         "Invalid empty resource name",
         "The only valid name for the CLUSTER resource is kafka-cluster",
-        None,
+        "",
         "Invalid operation UNKNOWN",
         "Invalid operation ANY",
         "Invalid patternType MATCH",
         "Invalid resourceType UNKNOWN",
         "Could not parse principal from `alice` (no colon is present separating the principal type from the principal name)",
-        None,
+        "",
     ]
     assert {result.error_code for result in results if result.error_message} == {int(ErrorCode.INVALID_REQUEST)}
     assert secured.allows(AclOperation.READ, "b")
