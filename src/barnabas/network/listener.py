@@ -66,6 +66,10 @@ class Listener:
             self._accepting = True
             self.context.loop.add_reader(self._listening.fileno(), self._accept)
 
+    def use_tls(self, tls: ssl.SSLContext) -> None:
+        """Connections that are accepted from now on use this context; open ones stay as they are."""
+        self._tls = tls
+
     def slot_freed(self) -> None:
         """A connection has ended on some listener: retries the one that waits, if any."""
         if self._waiting is not None and self._quotas.has_slot(self.name) and self._has_room(self._lowest_free()):

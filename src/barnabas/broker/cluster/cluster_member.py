@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from random import Random
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.cluster.controller_requests import ControllerRequests
@@ -61,6 +63,7 @@ class ClusterMember:
         self._cache = replicas.metadata_cache
         self._clock = clock
         self._random = random
+        self._links: WeakKeyDictionary[BrokerLinks, str] = WeakKeyDictionary()  # with the listener that they connect to
         current = config.current
         self._listener_name = current.inter_broker_listener_name
         control_listener_name = current.control_plane_listener_name or self._listener_name
@@ -83,7 +86,15 @@ class ClusterMember:
         """Links to the inter-broker listener of the other brokers, or to another listener of theirs."""
         current = self._config.current
         timeout_ms = current.number("request.timeout.ms")
-        return BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_config(current, listener_name), in_flight_max)
+        links = BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_config(current, listener_name), in_flight_max)
+        self._links[links] = listener_name or self._listener_name
+        return links
+
+    def use_tls(self, listener_name: str, tls: SSLContext) -> None:
+        """The certificate of a listener of brokers was replaced: new connections to that listener of other brokers use it too."""
+        for links, used_name in self._links.items():
+            if used_name == listener_name:
+                links.use_tls(tls)
 
     def endpoint_of(self, broker_id: int) -> EndPoint | None:
         """The inter-broker endpoint of a live broker."""

@@ -7,16 +7,16 @@ changes them. An invalid setting in the metadata store is logged and skipped; an
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.definitions import BROKER_CONFIGS
-from barnabas.broker.config.definitions.security import TLS_STORE_CONFIGS
 from barnabas.broker.config.keys import UpdateMode
-from barnabas.broker.config.reconfiguration import validate_reconfiguration
+from barnabas.broker.config.reconfiguration import refused, validate_reconfiguration
 from barnabas.broker.config.synonyms import base_name, broker_config_synonyms, config_key
 from barnabas.config_def import InvalidConfig
+from barnabas.security.tls.settings import STORE_SETTINGS
 
 _log = logging.getLogger(__name__)
 
@@ -32,12 +32,18 @@ class DynamicBrokerConfig:
         self.broker: dict[str, str] = {}
         self.default: dict[str, str] = {}
         self.current = static
+        self.validators: list[Callable[[BrokerConfig], None]] = []  # of the parts that use settings: they raise InvalidConfig
 
     def validate(self, properties: Mapping[str, str], per_broker: bool) -> None:
         """Raises InvalidConfig if these cannot be the dynamic settings. `properties` has all of them, not only the change."""
         validate_dynamic(properties, per_broker)
         updated = self._merged(self.default, properties) if per_broker else self._merged(properties, self.broker)
         validate_reconfiguration(self.current, updated)
+        for validator in self.validators:
+            try:
+                validator(updated)
+            except InvalidConfig as error:
+                raise refused(str(error)) from error
 
     def update_broker(self, properties: Mapping[str, str]) -> frozenset[str]:
         """Replaces the dynamic settings of this broker. Returns the names whose effective value changed."""
@@ -73,7 +79,7 @@ def validate_dynamic(properties: Mapping[str, str], per_broker: bool) -> None:
     """Raises InvalidConfig if one of these cannot be set dynamically, at this level, or to this value."""
     _refuse(_read_only(properties), "Cannot update these configs dynamically")
     by_listener = "These security configs can be dynamically updated only per-listener using the listener prefix"
-    _refuse(properties.keys() & TLS_STORE_CONFIGS, by_listener, "HashSet")
+    _refuse(properties.keys() & STORE_SETTINGS, by_listener, "HashSet")
     for name, text in properties.items():
         if (key := config_key(name)) is not None:
             key.parse(text)

@@ -35,16 +35,16 @@ def validate_reconfiguration(before: BrokerConfig, after: BrokerConfig) -> None:
 def _check_thread_count(name: str, before: int, after: int) -> None:
     failed = f"Dynamic thread count update validation failed for {name}={after}, value should"
     if after < before // 2:
-        raise _refused(f"{failed} be at least half the current value {before}")
+        raise refused(f"{failed} be at least half the current value {before}")
     if after > before * 2:
-        raise _refused(f"{failed} not be greater than double the current value {before}")
+        raise refused(f"{failed} not be greater than double the current value {before}")
 
 
 def _check_cleaner_threads(before: int, after: int) -> None:
     if after < before // 2:
-        raise _refused(f"Log cleaner threads cannot be reduced to less than half the current value {before}")
+        raise refused(f"Log cleaner threads cannot be reduced to less than half the current value {before}")
     if after > before * 2:
-        raise _refused(f"Log cleaner threads cannot be increased to more than double the current value {before}")
+        raise refused(f"Log cleaner threads cannot be increased to more than double the current value {before}")
 
 
 def _check_listeners(before: BrokerConfig, after: BrokerConfig) -> None:
@@ -52,14 +52,14 @@ def _check_listeners(before: BrokerConfig, after: BrokerConfig) -> None:
     for endpoint in before.listeners:
         name = endpoint.listener_name
         if _fixed(before, name) != _fixed(after, name):
-            raise _refused(
+            raise refused(
                 f"Configs cannot be updated dynamically for existing listener ListenerName({name}), "
                 "restart broker or create a new listener for update"
             )
         if name in new and old[name] != new[name]:
-            raise _refused(f"Security protocol cannot be updated for existing listener ListenerName({name})")
+            raise refused(f"Security protocol cannot be updated for existing listener ListenerName({name})")
     if before.advertised_listeners != after.advertised_listeners or before.listeners != after.listeners:
-        raise _refused("Advertised listeners cannot be altered when using a Raft-based metadata quorum.")
+        raise refused("Advertised listeners cannot be altered when using a Raft-based metadata quorum.")
 
 
 def _fixed(config: BrokerConfig, listener_name: str) -> dict[str, str]:
@@ -68,7 +68,8 @@ def _fixed(config: BrokerConfig, listener_name: str) -> dict[str, str]:
     return {name: text for name, text in own.items() if name not in _LISTENER_CONFIGS and not name.startswith(_SECURITY_CONFIGS)}
 
 
-def _refused(message: str) -> InvalidConfig:
+def refused(message: str) -> InvalidConfig:
+    """The error of a dynamic setting that Kafka's validateReconfiguration rejects."""
     return InvalidConfig(
         f"Invalid value org.apache.kafka.common.config.ConfigException: {message} for configuration Invalid dynamic configuration"
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from random import Random
+from ssl import SSLContext
 from typing import Final
 
 from barnabas.broker.clock import Clock
@@ -80,6 +81,10 @@ class BrokerLinks:
         if getattr(response, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             self.warnings.refused(broker_id, api.name)
         return response
+
+    def use_tls(self, tls: SSLContext) -> None:
+        """Connections that are opened from now on use this context."""
+        self._connections.use_tls(tls)
 
     async def close(self) -> None:
         await self._connections.close()

@@ -13,25 +13,12 @@ from barnabas.broker.config.listeners import config_prefix
 from barnabas.config_def import InvalidConfig
 from barnabas.security.jaas import parse_jaas
 from barnabas.security.scram import HASHES
+from barnabas.security.tls.settings import TLS_SETTINGS
 
 USERNAME: Final = "barnabas.sasl.inter.broker.username"
 PASSWORD: Final = "barnabas.sasl.inter.broker.password"
 
-_TLS: Final = (
-    "ssl.cipher.suites",
-    "ssl.enabled.protocols",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.key.password",
-    "ssl.keystore.certificate.chain",
-    "ssl.keystore.key",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.truststore.certificates",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
-)
+_TLS: Final = ("ssl.endpoint.identification.algorithm", *TLS_SETTINGS)
 # The settings of clients that a listener of a broker has, too.
 _SASL: Final = (
     "sasl.client.callback.handler.class",

@@ -39,11 +39,12 @@ from barnabas.broker.security.credentials import Credentials
 from barnabas.broker.security.listener_authentications import listener_authentications
 from barnabas.broker.security.sasl.listeners import SaslListeners
 from barnabas.broker.security.scram_users import ScramUsers
+from barnabas.broker.security.tls.listener_certificates import ListenerCertificates
 from barnabas.broker.server import identity
+from barnabas.broker.server.certificate_replacement import CertificateReplacement
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.server.log_manager_config import cleaner_config, log_manager_config
 from barnabas.broker.server.network_config import network_config
-from barnabas.broker.server.tls import tls_contexts
 from barnabas.broker.topics.admin_manager import AdminManager
 from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.topics.features import FeatureLevels
@@ -401,9 +402,19 @@ class BrokerServer:
             monotonic_ms=self.clock.monotonic_ms,
             descriptors=guard_of(self._environment.files),
         )
-        await self.sockets.start(self.config.broker_listeners, tls_contexts(self.config))
+        certificates = ListenerCertificates(self.broker.config.current, self._is_clustered)
+        await self.sockets.start(self.config.broker_listeners, certificates.contexts)
         self._cleanup.push_async_callback(self.sockets.shutdown, 0)
         self.broker.configs.on_broker_change.append(self._limits_changed)
+        self._replace_certificates(certificates)
+
+    def _replace_certificates(self, certificates: ListenerCertificates) -> None:
+        config = self.broker.config
+        replacement = CertificateReplacement(config, certificates, self.sockets, self._cluster, self._disk_threads)
+        config.validators.append(replacement.validate)
+        self.broker.configs.on_broker_change.append(replacement.settings_changed)
+        replacement.start()
+        self._cleanup.push_async_callback(replacement.stop)
 
     def _settings_changed(self, changed: frozenset[str]) -> None:
         """Applies dynamic settings: those changed while the broker runs, and those that were stored before this start."""

@@ -7,7 +7,7 @@ import ssl
 from random import Random
 from typing import Final
 
-from barnabas.broker.config import BrokerConfig
+from barnabas.broker.config import BROKER_CONFIGS, BrokerConfig
 from barnabas.config_def import InvalidConfig
 from barnabas.metadata.zookeeper.access import of_creator, open_to_all
 from barnabas.metadata.zookeeper.address import parse
@@ -15,6 +15,8 @@ from barnabas.metadata.zookeeper.digest_md5 import SaslUser
 from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from barnabas.security.jaas import parse_jaas
+from barnabas.security.tls.contexts import client_context
+from barnabas.security.tls.settings import TLS_SETTINGS, TlsSettings
 
 # Kafka reads its user and password for ZooKeeper from a JAAS file of Java. Barnabas reads them from settings, or, as user:password, from
 # one of these environment variables: for SASL with DIGEST-MD5, and for ZooKeeper's own scheme `digest`, which needs no users there.
@@ -87,16 +89,6 @@ def _jaas_user(text: str) -> SaslUser:
 
 
 def _tls(config: BrokerConfig) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=_pem(config, "truststore"))
-    context.check_hostname = bool(config.text("zookeeper.ssl.endpoint.identification.algorithm"))
-    key_store = _pem(config, "keystore")
-    if key_store is not None:
-        context.load_cert_chain(key_store, password=config.text("zookeeper.ssl.keystore.password"))
-    return context
-
-
-def _pem(config: BrokerConfig, store: str) -> str | None:
-    location = config.text(f"zookeeper.ssl.{store}.location")
-    if location is not None and (config.text(f"zookeeper.ssl.{store}.type") or "PEM").upper() != "PEM":
-        raise InvalidConfig(f"zookeeper.ssl.{store}.type must be PEM: other stores are not read here")
-    return location
+    values = {name: config[f"zookeeper.{name}"] for name in TLS_SETTINGS if f"zookeeper.{name}" in BROKER_CONFIGS}
+    checks_host = bool(config.text("zookeeper.ssl.endpoint.identification.algorithm"))
+    return client_context(TlsSettings(values, prefix="zookeeper."), checks_host)

@@ -320,6 +320,10 @@ class Connections:
         assert self._sasl is not None
         return self._sasl.authenticate(link.connection, link.versions, self._request_timeout_ms)
 
+    def use_tls(self, tls: SSLContext) -> None:
+        """Connections that are opened from now on use this context."""
+        self._handshake.tls = tls
+
     def _changed(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

@@ -38,7 +38,7 @@ class ConnectionHandshake:
         self._make = make
         self._send_buffer_bytes, self._receive_buffer_bytes = sockets
         self._request_timeout_ms = request_timeout_ms
-        self._tls = tls
+        self.tls = tls
 
     async def connect(self, node: Node, setup_timeout_ms: int) -> Connection:
         """An open connection, with TLS if configured. Tries all addresses of the host name in turn."""
@@ -117,12 +117,12 @@ class ConnectionHandshake:
         loop = asyncio.get_running_loop()
         connection = self._make(node)
         options: dict[str, Any] = {}
-        if self._tls is not None:
-            options = {"ssl": self._tls, "server_hostname": node.host, "ssl_handshake_timeout": self._request_timeout_ms / 1000}
+        if self.tls is not None:
+            options = {"ssl": self.tls, "server_hostname": node.host, "ssl_handshake_timeout": self._request_timeout_ms / 1000}
         try:
             await loop.create_connection(lambda: connection, sock=raw, **options)
         except (ConnectionError, ssl.SSLEOFError) as error:
-            if self._tls is None:
+            if self.tls is None:
                 raise Disconnected(f"{node.place} closed the connection: {error}") from error
             raise Disconnected(
                 f"{node.place} closed the connection during the TLS handshake: "

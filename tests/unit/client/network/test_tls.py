@@ -55,10 +55,9 @@ def test_versions_can_be_chosen() -> None:
 def test_java_stores_are_refused_with_the_way_to_convert_them(store: str, tmp_path: Path) -> None:
     file = tmp_path / "store.jks"
     file.write_bytes(bytes.fromhex("feedfeed00000002"))
-    with pytest.raises(InvalidConfig, match=rf"ssl\.{store}\.type is JKS, and only PEM is read here.*keytool.*openssl pkcs12"):
-        context(**{f"ssl_{store}_location": str(file)})
-    with pytest.raises(InvalidConfig, match=rf"set ssl\.{store}\.type=PEM"):
-        context(**{f"ssl_{store}_location": str(file), f"ssl_{store}_type": "PKCS12"})
+    for settings in ({}, {f"ssl_{store}_type": "PKCS12", f"ssl_{store}_password": "secret"}):
+        with pytest.raises(InvalidConfig, match=rf"is a JKS file.*keytool -importkeystore.*set ssl\.{store}\.location=.*store\.jks\.p12"):
+            context(**{f"ssl_{store}_location": str(file), **settings})
 
 
 def test_wrong_settings(files: Certificates, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.config.keys import MEDIUM, PASSWORD, PER_BROKER, READ_ONLY, STRING, BrokerConfigKey, key
+from barnabas.broker.config.keys import LONG, MEDIUM, PASSWORD, PER_BROKER, READ_ONLY, STRING, BrokerConfigKey, key
+from barnabas.config_def import Range
 
 # fmt: off
 KEYS: Final[tuple[BrokerConfigKey, ...]] = (
@@ -17,6 +18,8 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
         "The user that this broker is at the other brokers, by PLAIN or SCRAM, instead of a JAAS text.", hidden=True),
     key("barnabas.sasl.plain.users", PASSWORD, None, None, MEDIUM, PER_BROKER,
         "Users of the SASL mechanism PLAIN, NAME:PASSWORD with commas between them, instead of a JAAS text.", hidden=True),
+    key("barnabas.ssl.reload.interval.ms", LONG, 10_000, Range(0), MEDIUM, READ_ONLY,
+        "How often the files of key and trust stores are compared, to use replaced certificates; 0 is never.", hidden=True),
     key("barnabas.zookeeper.sasl.jaas.config", PASSWORD, None, None, MEDIUM, READ_ONLY,
         "The login module of the section Client of a JAAS file: the user and password for ZooKeeper, by DIGEST-MD5.", hidden=True),
     key("barnabas.zookeeper.sasl.password", PASSWORD, None, None, MEDIUM, READ_ONLY,

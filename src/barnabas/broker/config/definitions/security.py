@@ -24,21 +24,6 @@ from barnabas.broker.config.keys import (
 )
 from barnabas.config_def import ListOf, OneOf, Range
 
-# The key store and the trust store of a listener: Kafka's SslConfigs.RECONFIGURABLE_CONFIGS. A running broker takes new ones only with the
-# prefix of the listener.
-TLS_STORE_CONFIGS: Final = (
-    "ssl.key.password",
-    "ssl.keystore.certificate.chain",
-    "ssl.keystore.key",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.truststore.certificates",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
-)
-
 # fmt: off
 KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("authorizer.class.name", STRING, "", None, LOW, READ_ONLY,

@@ -1,0 +1,1 @@
+"""TLS of the listeners: their contexts, and certificates that change while the broker runs."""

@@ -1,0 +1,111 @@
+"""The TLS of all listeners of a broker, while certificates are replaced: by dynamic settings, or by new content of the same files.
+
+New connections use the new certificate, open ones stay. What cannot be used is refused, and the previous certificate stays.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from barnabas.broker.security.tls.listener_tls import FileStamp, ListenerTls, ListenerTlsConfig
+from barnabas.broker.security.tls.replacement import require_mutual_trust, require_replaceable
+from barnabas.config_def import InvalidConfig
+
+if TYPE_CHECKING:
+    from barnabas.broker.config import BrokerConfig
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A listener with new settings or files: the TLS that can replace the loaded one, or the reason why it cannot."""
+
+    config: ListenerTlsConfig
+    stamps: tuple[FileStamp, ...]
+    tls: ListenerTls | None
+    error: InvalidConfig | None
+
+    @property
+    def listener_name(self) -> str:
+        return self.config.listener_name
+
+
+class ListenerCertificates:
+    """`is_clustered` says that other brokers connect to the inter-broker listener. Raises InvalidConfig."""
+
+    def __init__(self, config: BrokerConfig, is_clustered: bool) -> None:
+        self._inter_broker = config.inter_broker_listener_name if is_clustered else None
+        self._loaded = {name: ListenerTls.load(tls_config) for name, tls_config in _tls_configs(config).items()}
+        self._refused: dict[str, tuple[ListenerTlsConfig, tuple[FileStamp, ...]]] = {}  # by listener: what was warned about
+        self.on_change: list[Callable[[str, ListenerTls], None]] = []
+        if self._inter_broker in self._loaded:
+            own = self._loaded[self._inter_broker]
+            try:
+                require_mutual_trust(own, own)
+            except InvalidConfig as error:
+                raise own.config.settings.invalid(str(error)) from error
+
+    @property
+    def contexts(self) -> dict[str, ssl.SSLContext]:
+        return {name: tls.context for name, tls in self._loaded.items()}
+
+    @property
+    def has_files(self) -> bool:
+        return any(tls.config.settings.files for tls in self._loaded.values())
+
+    def validate(self, config: BrokerConfig) -> None:
+        """Called before dynamic settings are written. Raises InvalidConfig if a listener could not use them."""
+        for candidate in self.candidates(config):
+            if candidate.error is not None:
+                raise candidate.error
+
+    def candidates(self, config: BrokerConfig) -> list[Candidate]:
+        """The listeners whose settings or files have changed. Reads files and changes nothing, so that it may run on a thread."""
+        return [
+            self._candidate(config, old, tls_config, stamps)
+            for name, tls_config in _tls_configs(config).items()
+            if (old := self._loaded.get(name)) is not None and (tls_config, stamps := tls_config.stamps()) != (old.config, old.stamps)
+        ]
+
+    def use(self, candidates: Iterable[Candidate]) -> None:
+        """A listener whose new settings cannot be used keeps its certificate, with one warning."""
+        for candidate in candidates:
+            name = candidate.listener_name
+            if candidate.tls is not None:
+                self._use(name, candidate.tls)
+            elif self._refused.get(name) != (candidate.config, candidate.stamps):
+                self._refused[name] = (candidate.config, candidate.stamps)
+                _log.warning("The certificate of listener %s is not replaced, and the previous one stays in use: %s", name, candidate.error)
+
+    def _candidate(self, config: BrokerConfig, old: ListenerTls, tls_config: ListenerTlsConfig, stamps: tuple[FileStamp, ...]) -> Candidate:
+        name = tls_config.listener_name
+        try:
+            new = ListenerTls.load(tls_config)
+            allows_dn_changes = bool(config.for_listener(name, "ssl.allow.dn.changes"))
+            require_replaceable(old, new, allows_dn_changes, bool(config.for_listener(name, "ssl.allow.san.changes")))
+            if name == self._inter_broker:
+                require_mutual_trust(old, new)
+        except InvalidConfig as error:
+            return Candidate(tls_config, stamps, None, error)
+        return Candidate(tls_config, stamps, new, None)
+
+    def _use(self, name: str, tls: ListenerTls) -> None:
+        self._loaded[name] = tls
+        self._refused.pop(name, None)
+        end = "" if tls.key is None else f", valid until {tls.key.certificate.not_valid_after_utc.date()}"
+        _log.info("Listener %s uses a new certificate for new connections%s", name, end)
+        for listener in self.on_change:
+            listener(name, tls)
+
+
+def _tls_configs(config: BrokerConfig) -> dict[str, ListenerTlsConfig]:
+    return {
+        endpoint.listener_name: ListenerTlsConfig.of(config, endpoint)
+        for endpoint in config.broker_listeners
+        if endpoint.security_protocol.uses_tls
+    }
