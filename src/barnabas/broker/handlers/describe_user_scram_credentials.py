@@ -48,7 +48,7 @@ def _result(user: ScramUser) -> DescribeUserScramCredentialsResult:
     if user.error is not None:
         return DescribeUserScramCredentialsResult(user.name, user.error.code, str(user.error))
     credentials = [CredentialInfo(_NUMBERS[mechanism], iterations) for mechanism, iterations in user.iterations.items()]
-    return DescribeUserScramCredentialsResult(user.name, 0, None, credentials)
+    return DescribeUserScramCredentialsResult(user.name, credential_infos=credentials)
 
 
 def _denied(message: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:

@@ -19,6 +19,7 @@ OTHER_TRANSACTION = "other-transaction"
 MISSING_TRANSACTION = "missing-transaction"
 TOKEN_OWNER = "token-owner"
 RENEWER = "token-renewer"
+SCRAM_USER = "scram-user"  # has credentials
 ACL_USER = "acl-user"  # has one ACL, to be described
 
 RESOURCES = frozenset(

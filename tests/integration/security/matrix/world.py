@@ -8,6 +8,7 @@ from typing import Any
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from barnabas.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.create_delegation_token_request import CreatableRenewers, CreateDelegationTokenRequest
@@ -31,6 +32,7 @@ from tests.integration.security.matrix.names import (
     OTHER_GROUP,
     OTHER_TRANSACTION,
     RENEWER,
+    SCRAM_USER,
     TOKEN_OWNER,
     TOPIC,
     TRANSACTION,
@@ -44,6 +46,7 @@ _PAUSE_S = 0.05
 _TIMEOUT_MS = 30_000
 _TRANSACTION_TIMEOUT_MS = 600_000
 _TRANSACTION, _GROUP = 1, 0  # the types of coordinators
+_SHA_256 = 1
 _ACLS_AT_ONCE = 500
 _TOPICS_AT_ONCE = 100
 
@@ -58,6 +61,7 @@ def made(peer: Peer, cells: Callable[[World], Sequence[Cell]]) -> World:
         _commit_offsets(connection)
         _join_consumer_groups(connection)
         _open_transactions(connection, world)
+        _create_scram_user(connection)
         _create_token(peer, world)
         _create_acls(connection, cells(world))
         return world
@@ -102,6 +106,11 @@ def _open_transactions(connection: Connection, world: World) -> None:
         _until_there_is_no_error(connection, request, 3)
         if transactional_id == TRANSACTION:
             world.producer_id, world.producer_epoch = producer.producer_id, producer.producer_epoch
+
+
+def _create_scram_user(connection: Connection) -> None:
+    user = ScramCredentialUpsertion(SCRAM_USER, _SHA_256, 4096, b"salt", b"x" * 32)
+    _without_error(connection.ask(AlterUserScramCredentialsRequest(upsertions=[user]), 0))
 
 
 def _create_token(peer: Peer, world: World) -> None:

@@ -155,7 +155,7 @@ def test_describe_names_mechanisms_and_iterations(broker: ScramBroker) -> None:
     alter(broker, upsertion("bob", SHA_512, iterations=8192), upsertion("alice"))
     alter(broker, upsertion("bob", SHA_256))
     broker.run(broker.admin.change_config("users", "quota only", {"producer_byte_rate": "1"}))
-    alice, bob = ("alice", 0, None, [(SHA_256, 4096)]), ("bob", 0, None, [(SHA_256, 4096), (SHA_512, 8192)])
+    alice, bob = ("alice", 0, "", [(SHA_256, 4096)]), ("bob", 0, "", [(SHA_256, 4096), (SHA_512, 8192)])
     assert describe(broker) == [alice, bob]
     assert describe(broker, "bob", "alice") == [bob, alice]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from barnabas.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -20,7 +22,7 @@ from barnabas.protocol.messages.sasl_handshake_request import SaslHandshakeReque
 from barnabas.security.acl import AclPermissionType, PatternType, ResourceType
 from barnabas.security.operations import AclOperation
 from tests.integration.security.matrix.case import Acl, Case, Cell, on_cluster
-from tests.integration.security.matrix.names import ACL_USER, OTHER, RENEWER, TOKEN_OWNER, TOPIC
+from tests.integration.security.matrix.names import ACL_USER, RENEWER, SCRAM_USER, TOKEN_OWNER
 
 _SHA_256 = 1
 _ITERATIONS = 4096
@@ -46,8 +48,10 @@ def _create_acls(cell: Cell) -> CreateAclsRequest:
 
 
 def _delete_acls(cell: Cell) -> DeleteAclsRequest:
+    """Those that the case CreateAcls has created in the same column, if it could."""
+    created = replace(cell, case=_CREATE_ACLS).own
     everyone = (None, None, AclOperation.ANY, AclPermissionType.ANY)
-    return DeleteAclsRequest([DeleteAclsFilter(ResourceType.TOPIC, cell.own, PatternType.LITERAL, *everyone)])
+    return DeleteAclsRequest([DeleteAclsFilter(ResourceType.TOPIC, created, PatternType.LITERAL, *everyone)])
 
 
 def _alter_scram(cell: Cell) -> AlterUserScramCredentialsRequest:
@@ -69,17 +73,19 @@ def _describe_tokens(cell: Cell) -> DescribeDelegationTokenRequest:
     return DescribeDelegationTokenRequest([DescribeDelegationTokenOwner("User", TOKEN_OWNER)])
 
 
+_CREATE_ACLS = Case("CreateAcls", (0, 1, 3), _create_acls, lambda cell: [on_cluster(AclOperation.ALTER)])
+
 CASES = (
     Case("SaslHandshake", (0, 1), lambda cell: SaslHandshakeRequest("PLAIN")),
     Case("SaslHandshake of an unknown mechanism", (1,), lambda cell: SaslHandshakeRequest("UNKNOWN")),
     Case("SaslAuthenticate", (0, 2), lambda cell: SaslAuthenticateRequest(b"\0admin\0wrong")),
     Case("DescribeAcls", (0, 1, 3), _describe_acls, lambda cell: [on_cluster(AclOperation.DESCRIBE)]),
-    Case("CreateAcls", (0, 1, 3), _create_acls, lambda cell: [on_cluster(AclOperation.ALTER)]),
+    _CREATE_ACLS,
     Case("DeleteAcls", (0, 1, 3), _delete_acls, lambda cell: [on_cluster(AclOperation.ALTER)]),
     Case(
         "DescribeUserScramCredentials",
         (0,),
-        lambda cell: DescribeUserScramCredentialsRequest([UserName(TOPIC), UserName(OTHER)]),
+        lambda cell: DescribeUserScramCredentialsRequest([UserName(SCRAM_USER), UserName("missing")]),
         lambda cell: [on_cluster(AclOperation.DESCRIBE)],
     ),
     Case("AlterUserScramCredentials", (0,), _alter_scram, lambda cell: [on_cluster(AclOperation.ALTER)]),

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.list_partition_reassignments_request import (
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.security.operations import AclOperation
 from barnabas.uuid import Uuid
-from tests.integration.security.matrix.case import Case, Cell, on_cluster, on_topic
+from tests.integration.security.matrix.case import ZOOKEEPER_KAFKA, Case, Cell, on_cluster, on_topic
 from tests.integration.security.matrix.names import MISSING, MISSING_ID, OTHER, TOPIC
 
 _TOPICS = (TOPIC, OTHER, MISSING)
@@ -117,17 +117,19 @@ CASES = (
         lambda cell: _metadata(cell, _named(TOPIC)),
         lambda cell: [on_topic(AclOperation.READ, TOPIC), on_topic(AclOperation.ALTER_CONFIGS, TOPIC), on_cluster(AclOperation.ALTER)],
     ),
-    Case(
+    Case(  # the new topic has no leader yet, which 4.2.0 calls an unknown topic
         "Metadata that creates a topic",
-        (0, 4, 13),
+        (0, 4, 12),
         lambda cell: _metadata(cell, _named(cell.own), creates=True),
         lambda cell: [on_topic(AclOperation.DESCRIBE, cell.own), on_topic(AclOperation.CREATE, cell.own)],
+        kafka=ZOOKEEPER_KAFKA,
     ),
     Case(
         "Metadata that creates a topic by a permission of the cluster",
-        (4, 13),
+        (4, 12),
         lambda cell: _metadata(cell, _named(cell.own), creates=True),
         lambda cell: [on_topic(AclOperation.DESCRIBE, cell.own), on_cluster(AclOperation.CREATE)],
+        kafka=ZOOKEEPER_KAFKA,
     ),
     Case(
         "DescribeTopicPartitions",
