@@ -5,6 +5,10 @@ Behaviour
 - the hash of the key selects a partition of an internal topic, and the leader of that partition is the coordinator. While the topic does
   not exist or has no leader, the error is COORDINATOR_NOT_AVAILABLE and the client retries. The first request creates the topics of groups
   and transactions.
+Authorization
+- DESCRIBE on the group or the transactional id. The error of a denied key is GROUP_AUTHORIZATION_FAILED or
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+- share groups: CLUSTER_ACTION on the cluster, else every key has the error CLUSTER_AUTHORIZATION_FAILED.
 Version notes
 - 0: groups only. 1: transactional ids, an error message (without an error it is "NONE"). 4: many keys, each with its own error and without
   a message, unless the whole request is invalid. 6: share groups.
@@ -24,6 +28,8 @@ from barnabas.endpoint import EndPoint
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from barnabas.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.topic_name import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.uuid import Uuid
 
@@ -72,13 +78,17 @@ def coordinator_partition(broker: Broker, key_type: int, key: str) -> tuple[str,
 def _coordinator(broker: Broker, request: Request[FindCoordinatorRequest], key: str) -> Coordinator:
     located = _locate(broker, request, key)
     if isinstance(located, ErrorCode):
-        return Coordinator(key, _NO_NODE, "", _NO_NODE, located, "" if request.message.key_type in _TOPICS else located.message)
+        is_of_the_whole = request.message.key_type not in _TOPICS or located is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return Coordinator(key, _NO_NODE, "", _NO_NODE, located, located.message if is_of_the_whole else "")
     node_id, endpoint = located
     return Coordinator(key, node_id, endpoint.host, endpoint.port)
 
 
 def _locate(broker: Broker, request: Request[FindCoordinatorRequest], key: str) -> tuple[int, EndPoint] | ErrorCode:
     key_type = request.message.key_type
+    denial = _denial(broker, request, key)
+    if denial is not None:
+        return denial
     if key_type not in _TOPICS or (key_type == SHARE and (request.version < _SHARE_VERSION or not _is_share_key(key))):
         return ErrorCode.INVALID_REQUEST
     topic, partition = coordinator_partition(broker, key_type, key)
@@ -86,6 +96,18 @@ def _locate(broker: Broker, request: Request[FindCoordinatorRequest], key: str) 
         broker.topic_creation.create_topics([topic])
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return broker.metadata_cache.leader_endpoint(topic, partition, request.listener_name) or ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def _denial(broker: Broker, request: Request[FindCoordinatorRequest], key: str) -> ErrorCode | None:
+    access, key_type = broker.access, request.message.key_type
+    if key_type == GROUP and not access.allows(request, AclOperation.DESCRIBE, ResourceType.GROUP, key):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if key_type == TRANSACTION and not access.allows(request, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    is_share = key_type == SHARE and request.version >= _SHARE_VERSION
+    if is_share and not access.allows_on_cluster(request, AclOperation.CLUSTER_ACTION):
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return None
 
 
 def _is_share_key(key: str) -> bool:

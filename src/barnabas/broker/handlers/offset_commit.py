@@ -5,6 +5,9 @@ Versions 0 to 10.
 Behaviour
 - partitions that do not exist are refused here. The coordinator commits the others, and responds when the offsets are replicated.
 - the coordinator decides whether the member may commit. The decision holds for all partitions.
+Authorization
+- READ on the group, else every partition has the error GROUP_AUTHORIZATION_FAILED.
+- READ on each topic. A denied topic has the error TOPIC_AUTHORIZATION_FAILED whether it exists or not.
 Version notes
 - 0: writes to the metadata store, without a coordinator. 1: generation, member, and (only in this version) a timestamp of the client.
 - 2 to 4: a retention time of the client. 6: leader epochs. 7: static members. 9: the consumer protocol, whose members send their epoch.
@@ -13,7 +16,7 @@ Errors, of a partition
 - UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE, and the coordinator's: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID,
   ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (9), NOT_COORDINATOR,
   COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, INVALID_COMMIT_OFFSET_SIZE (the offsets do not fit into one batch of
-  __consumer_offsets).
+  __consumer_offsets), GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from barnabas.protocol.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
@@ -47,11 +52,16 @@ PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 def handle(broker: Broker, request: Request[OffsetCommitRequest]) -> Reply[OffsetCommitResponse]:
     message = request.message
     reply: Reply[OffsetCommitResponse] = Reply(request)
-    if 0 < request.version < _TOPICS_BY_ID and _all_exist(message.topics, broker.metadata_cache):
+    allowed: set[str] | None = None  # the topics that the client may read; None if there is no authorizer
+    if not broker.access.is_open:
+        if not broker.access.allows(request, AclOperation.READ, ResourceType.GROUP, message.group_id):
+            return Reply.now(request, _refusal_of_all(request, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        allowed = broker.access.allowed(request, AclOperation.READ, ResourceType.TOPIC, _names(broker, request))
+    elif 0 < request.version < _TOPICS_BY_ID and _all_exist(message.topics, broker.metadata_cache):
         broker.groups.commit_offsets(request.version, message, reply.complete)
         return reply
     result = _CommitResult(by_id=request.version >= _TOPICS_BY_ID)
-    message.topics = _existing(message.topics, broker.metadata_cache, result)
+    message.topics = _existing(message.topics, broker.metadata_cache, result, allowed)
     if not message.topics:
         return Reply.now(request, result.response())
     if request.version == 0:
@@ -62,6 +72,22 @@ def handle(broker: Broker, request: Request[OffsetCommitRequest]) -> Reply[Offse
 
     broker.groups.commit_offsets(request.version, message, done)
     return reply
+
+
+def _refusal_of_all(request: Request[OffsetCommitRequest], code: ErrorCode) -> OffsetCommitResponse:
+    result = _CommitResult(by_id=request.version >= _TOPICS_BY_ID)
+    for topic in request.message.topics:
+        result.refuse(topic, topic.partitions, code)
+    return result.response()
+
+
+def _names(broker: Broker, request: Request[OffsetCommitRequest]) -> list[str]:
+    """The names of the topics, without those of unknown ids."""
+    topics = request.message.topics
+    if request.version < _TOPICS_BY_ID:
+        return [topic.name for topic in topics]
+    names = [broker.metadata_cache.topic_name(topic.topic_id) for topic in topics]
+    return [name for name in names if name is not None]
 
 
 class _CommitResult:
@@ -104,12 +130,17 @@ def _all_exist(topics: list[OffsetCommitRequestTopic], cache: MetadataCache) -> 
     return bool(topics)
 
 
-def _existing(topics: list[OffsetCommitRequestTopic], cache: MetadataCache, result: _CommitResult) -> list[OffsetCommitRequestTopic]:
-    """The topics with their existing partitions. The other partitions are refused in the result."""
+def _existing(
+    topics: list[OffsetCommitRequestTopic], cache: MetadataCache, result: _CommitResult, allowed: set[str] | None
+) -> list[OffsetCommitRequestTopic]:
+    """The topics with their existing partitions. The other partitions, and topics that are not allowed, are refused in the result."""
     existing = []
     for topic in topics:
         if result.by_id:
             topic.name = cache.topic_name(topic.topic_id) or ""
+        if allowed is not None and topic.name not in allowed and (topic.name or not result.by_id):
+            result.refuse(topic, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            continue
         if not cache.contains(topic.name):
             by_id = result.by_id and not topic.name
             result.refuse(topic, topic.partitions, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -6,13 +6,18 @@ Behaviour
 - a partition without a committed offset has offset -1 and no error. So has one that does not exist: topics of a group may be deleted.
 - without topics, the response has all partitions of a group. Each group has its own result, in the order of the request.
 - require_stable (7): a partition with offsets of an open transaction gets UNSTABLE_OFFSET_COMMIT.
+Authorization
+- DESCRIBE on each group, else the group has the error GROUP_AUTHORIZATION_FAILED.
+- DESCRIBE on each topic. A denied topic comes last, with the error TOPIC_AUTHORIZATION_FAILED whether it exists or not; it is left out if
+  all partitions of a group are requested.
 Version notes
 - 0: reads the metadata store, without a coordinator; a missing offset is UNKNOWN_TOPIC_OR_PARTITION.
 - 1: an error of the group is repeated for every partition; 2 to 7: one error for the response; 8: many groups, each with its error.
 - 2: all partitions. 5: leader epochs. 9: members of the consumer protocol send their epoch. 10: topics by id.
 Errors
-- of a group: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH (9), NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
-- of a partition: UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_ID (10), UNKNOWN_TOPIC_OR_PARTITION (0).
+- of a group: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH (9), NOT_COORDINATOR,
+  COORDINATOR_LOAD_IN_PROGRESS.
+- of a partition: TOPIC_AUTHORIZATION_FAILED, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_ID (10), UNKNOWN_TOPIC_OR_PARTITION (0).
 """
 
 from __future__ import annotations
@@ -36,6 +41,8 @@ from barnabas.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
@@ -55,12 +62,12 @@ PARTS: Final = OffsetFetchParts()
 
 def handle(broker: Broker, request: Request[OffsetFetchRequest]) -> Reply[OffsetFetchResponse]:
     if request.version == 0:
-        return Reply.awaiting(request, _fetch_from_tree(broker, request.message))
+        return Reply.awaiting(request, _fetch_from_tree(broker, request))
     groups = request.message.groups if request.version >= _MANY_GROUPS else [_only_group(request.message)]
     reply: Reply[OffsetFetchResponse] = Reply(request)
-    collected = _Groups(broker.metadata_cache, request.version, groups, reply)
+    collected = _Groups(broker, request, groups, reply)
     for index in range(len(groups)):
-        collected.fetch(broker, index, request.message.require_stable)
+        collected.fetch(index)
     collected.close()
     return reply
 
@@ -76,30 +83,59 @@ class _Groups:
     """The results of the groups. The last one completes the reply."""
 
     def __init__(
-        self, cache: MetadataCache, version: int, requested: list[OffsetFetchRequestGroup], reply: Reply[OffsetFetchResponse]
+        self,
+        broker: Broker,
+        request: Request[OffsetFetchRequest],
+        requested: list[OffsetFetchRequestGroup],
+        reply: Reply[OffsetFetchResponse],
     ) -> None:
-        self._cache = cache
-        self._version = version
+        self._broker = broker
+        self._cache = broker.metadata_cache
+        self._request = request
+        self._version = request.version
         self._requested = requested
         self._reply = reply
         self._results = [OffsetFetchResponseGroup() for _ in requested]
         self._missing = len(requested) + 1  # one for the call of `close` by the handler, after the last `fetch`
 
-    def fetch(self, broker: Broker, index: int, require_stable: bool) -> None:
-        group = self._requested[index]
-        unknown: list[OffsetFetchResponseTopics] = []
+    def fetch(self, index: int) -> None:
+        group, access = self._requested[index], self._broker.access
+        if not access.allows(self._request, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
+            self._results[index] = OffsetFetchResponseGroup(group.group_id, error_code=int(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            self.close()
+            return
+        is_all = group.topics is None
+        refused: list[OffsetFetchResponseTopics] = []
         if self._version >= _TOPICS_BY_ID and group.topics is not None:
-            group.topics, unknown = _named(self._cache, group.topics)
+            group.topics, refused = _named(self._cache, group.topics)
+        if not access.is_open and group.topics is not None:
+            group.topics, denied = self._authorized(group.topics)
+            refused += denied
 
         def done(result: OffsetFetchResponseGroup) -> None:
             if not result.error_code:
-                result.topics.extend(unknown)
+                if is_all and not access.is_open:
+                    result.topics = self._describable(result.topics)
+                result.topics.extend(refused)
                 if self._version >= _TOPICS_BY_ID:
                     result.topics = _with_ids(self._cache, result.topics)
             self._results[index] = result
             self.close()
 
-        broker.groups.fetch_offsets(group, require_stable, done)
+        self._broker.groups.fetch_offsets(group, self._request.message.require_stable, done)
+
+    def _authorized(self, topics: list[OffsetFetchRequestTopics]) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
+        """The topics that the client may describe, and the results of the others."""
+        allowed = self._allowed([topic.name for topic in topics])
+        denied = [_refused(topic, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for topic in topics if topic.name not in allowed]
+        return [topic for topic in topics if topic.name in allowed], denied
+
+    def _describable(self, topics: list[OffsetFetchResponseTopics]) -> list[OffsetFetchResponseTopics]:
+        allowed = self._allowed([topic.name for topic in topics])
+        return [topic for topic in topics if topic.name in allowed]
+
+    def _allowed(self, names: list[str]) -> set[str]:
+        return self._broker.access.allowed(self._request, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
 
     def close(self) -> None:
         self._missing -= 1
@@ -149,13 +185,21 @@ def _with_ids(cache: MetadataCache, topics: list[OffsetFetchResponseTopics]) -> 
     return [topic for topic in topics if not topic.name or topic.topic_id != Uuid.ZERO]
 
 
-async def _fetch_from_tree(broker: Broker, message: OffsetFetchRequest) -> OffsetFetchResponse:
+async def _fetch_from_tree(broker: Broker, request: Request[OffsetFetchRequest]) -> OffsetFetchResponse:
+    message, access = request.message, broker.access
     requested = [TopicPartition(topic.name, index) for topic in message.topics or () for index in topic.partition_indexes]
-    existing = [partition for partition in requested if broker.metadata_cache.contains(*partition)]
+    denied = ErrorCode.NONE
+    if not access.allows(request, AclOperation.DESCRIBE, ResourceType.GROUP, message.group_id):
+        denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    names = [] if denied is not ErrorCode.NONE else [topic.name for topic in message.topics or ()]
+    allowed = access.allowed(request, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    existing = [partition for partition in requested if partition.topic in allowed and broker.metadata_cache.contains(*partition)]
     offsets = dict(zip(existing, await zookeeper_offsets.fetch(broker.tree, message.group_id, existing), strict=True))
     topics: dict[str, OffsetFetchResponseTopic] = {}
     for partition in dict.fromkeys(requested):
-        offset, code = offsets.get(partition, (None, int(ErrorCode.NONE)))
+        offset, code = offsets.get(partition, (None, int(denied)))
+        if partition.topic not in allowed:
+            code = code or int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if offset is None:
             offset, code = _NO_OFFSET, code or int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         topic = topics.setdefault(partition.topic, OffsetFetchResponseTopic(partition.topic))

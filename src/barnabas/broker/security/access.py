@@ -6,7 +6,7 @@ Kafka's AuthHelper. A handler that serves many resources checks `is_open` first,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.security.authorizer.authorizer import Action
@@ -71,6 +71,20 @@ class Access:
         if self.authorizer is None:
             return set(distinct)
         return {name for name in distinct if self.allows(request, operation, resource_type, name, logs_allowed, logs_denied)}
+
+    def describable(self, request: Request[Any]) -> Callable[[Iterable[str]], set[str]] | None:
+        """A function that returns those of the topics which the client of the request may describe, also after the response; None if it may
+        describe all topics. Only allowed topics are logged."""
+        authorizer = self.authorizer
+        if authorizer is None:
+            return None
+        session, api = request.session, request.api.name
+        operation, resource_type = AclOperation.DESCRIBE, ResourceType.TOPIC
+
+        def described(names: Iterable[str]) -> set[str]:
+            return {name for name in names if authorizer.authorize(session, Action(operation, resource_type, name, True, False, api))}
+
+        return described
 
     def operations(self, request: Request[Any], supported: int, resource_type: ResourceType, name: str) -> int:
         """The bit field of the operations, among the `supported` ones, that are allowed on a resource. Bit N is operation N."""

@@ -1,12 +1,13 @@
 """Keeps the regular expressions of consumer groups resolved to topics.
 
 All expressions of a group are resolved together, by the queue that all groups of the broker share: when a member subscribes to a new one,
-when topics were created, and periodically. The result is written as records; heartbeats use it once it is replayed.
+when topics were created, and periodically. The result is written as records; heartbeats use it once it is replayed. It has only topics that
+the member may describe whose request caused the refresh, as in Kafka.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -23,6 +24,9 @@ from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorRes
 
 METADATA_REFRESH_INTERVAL_MS: Final = 2**31 - 1  # a topic change requests a refresh at once; this is only the upper bound
 MIN_INTERVAL_MS: Final = 10_000
+
+
+Describable = Callable[[Iterable[str]], set[str]]
 
 
 class RegexChange(Enum):
@@ -56,7 +60,12 @@ class RegexRefresh:
         self._version = max(self._clock.now_ms(), self._version + 1)
 
     def update(
-        self, group: ConsumerGroup, old: ConsumerGroupMember, new: ConsumerGroupMember, records: list[CoordinatorRecord]
+        self,
+        group: ConsumerGroup,
+        old: ConsumerGroupMember,
+        new: ConsumerGroupMember,
+        records: list[CoordinatorRecord],
+        describable: Describable | None,
     ) -> RegexChange:
         """Handle a member's change of expression, and start a refresh when one is due. Raises InvalidRegularExpression."""
         is_new = bool(new.subscribed_topic_regex) and group.subscribed_regexes.get(new.subscribed_topic_regex or "", 0) == 0
@@ -67,13 +76,15 @@ class RegexRefresh:
             return change
         regexes = group.regexes_with(old, new)
         if regexes and self._is_due(group, len(regexes), requested=change is not RegexChange.NONE and is_new):
-            self._submit(group.group_id, sorted(regexes))
+            self._submit(group.group_id, sorted(regexes), describable)
         return change
 
-    def _submit(self, group_id: str, regexes: list[str]) -> None:
+    def _submit(self, group_id: str, regexes: list[str], describable: Describable | None) -> None:
         version = self._version  # topics created from now on may be missed
 
         def on_resolved(resolved: Mapping[str, frozenset[str]]) -> None:
+            if describable is not None:
+                resolved = _authorized(resolved, describable)
             self._timer.schedule(regex_key(group_id), 0, lambda: self.refresh(group_id, resolved, version))
 
         self._queue.submit(group_id, regexes, on_resolved)
@@ -136,6 +147,12 @@ class RegexRefresh:
             self._metrics.record(CONSUMER_GROUP_REBALANCES, 1)
             group.set_metadata_refresh(self._clock.monotonic_ms() + METADATA_REFRESH_INTERVAL_MS, epoch)
         return CoordinatorResult(records)
+
+
+def _authorized(resolved: Mapping[str, frozenset[str]], describable: Describable) -> dict[str, frozenset[str]]:
+    """The expressions with those of their topics that the member may describe. Each topic is decided once."""
+    allowed = describable(frozenset().union(*resolved.values()))
+    return {regex: topics & allowed for regex, topics in resolved.items()}
 
 
 def regex_key(group_id: str) -> str:

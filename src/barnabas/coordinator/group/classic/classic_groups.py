@@ -50,11 +50,13 @@ log = logging.getLogger(__name__)
 
 
 class Caller(NamedTuple):
-    """The sender of a request: the client id of its header, its address in Java's notation, the version of the request."""
+    """The sender of a request: the client id of its header, its address in Java's notation, the version of the request, and a function
+    that returns those of the topics which it may describe, None if all."""
 
     client_id: str
     client_host: str
     version: int
+    describable: Callable[[Iterable[str]], set[str]] | None = None
 
 
 class ClassicGroups:

@@ -128,7 +128,7 @@ class ConsumerGroupClassicMembers:
         )
         self._steps.check_room(group, updated)
         names_changed = self._steps.record_member(group.group_id, member, updated, records)
-        regex_changed = self._steps.regexes.update(group, member, updated, records) is not RegexChange.NONE
+        regex_changed = self._steps.regexes.update(group, member, updated, records, caller.describable) is not RegexChange.NONE
         return Update(member, updated, names_changed or regex_changed, names_changed or regex_changed)
 
     def _owned(self, subscription: ConsumerProtocolSubscription) -> Owned:

@@ -245,7 +245,7 @@ class ConsumerGroups:
         )
         self._steps.check_room(group, updated)
         names_changed = self._steps.record_member(group.group_id, member, updated, records)
-        regex_change = self._regexes.update(group, member, updated, records)
+        regex_change = self._regexes.update(group, member, updated, records, caller.describable)
         # An expression that is not resolved yet bumps the epoch once it is resolved, not before.
         bumps_epoch = group.group_epoch == 0 or names_changed or regex_change is RegexChange.RESOLVED
         return Update(member, updated, names_changed or regex_change is not RegexChange.NONE, bumps_epoch)
