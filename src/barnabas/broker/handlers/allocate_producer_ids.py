@@ -1,6 +1,7 @@
 """AllocateProducerIds: the controller gives a broker a block of producer ids.
 
 Version 0. Accepted only on the inter-broker or control-plane listener.
+Authorization: CLUSTER_ACTION on the cluster, checked before the listener; otherwise CLUSTER_AUTHORIZATION_FAILED.
 Behaviour: Apache Kafka's brokers send it. Brokers of Barnabas take their blocks from the metadata store themselves.
 Errors: NOT_CONTROLLER, STALE_BROKER_EPOCH, BROKER_ID_NOT_REGISTERED, COORDINATOR_LOAD_IN_PROGRESS (the metadata store did not answer).
 """
@@ -14,6 +15,7 @@ from barnabas.broker.transactions.producer_ids import take_block
 from barnabas.metadata.errors import TreeError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from barnabas.security.operations import AclOperation
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, request: Request[AllocateProducerIdsRequest]) -> Reply[AllocateProducerIdsResponse]:
     assert broker.cluster is not None
+    if not broker.access.allows_on_cluster(request, AclOperation.CLUSTER_ACTION):
+        return Reply.now(request, AllocateProducerIdsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     broker.cluster.require_broker(request)
     context = broker.controller.context
     if context is None or not broker.controller.is_active:

@@ -1,6 +1,7 @@
 """ControlledShutdown: the controller moves the leadership of a stopping broker's partitions to other brokers.
 
 Versions 0 to 3. Accepted only on the inter-broker or control-plane listener.
+Authorization: CLUSTER_ACTION on the cluster, checked before the listener; otherwise CLUSTER_AUTHORIZATION_FAILED.
 Behaviour: the controller responds when it has tried all partitions. The response names those that the broker still leads; it sends the
   request again.
 Version notes: 2: the epoch of the broker.
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.controlled_shutdown_response import ControlledShutdownResponse, RemainingPartition
+from barnabas.security.operations import AclOperation
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, request: Request[ControlledShutdownRequest]) -> Reply[ControlledShutdownResponse]:
     assert broker.cluster is not None
+    if not broker.access.allows_on_cluster(request, AclOperation.CLUSTER_ACTION):
+        return Reply.now(request, ControlledShutdownResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     broker.cluster.require_broker(request)
     if not broker.controller.is_active:
         return Reply.now(request, ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER))

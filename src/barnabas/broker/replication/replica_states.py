@@ -60,7 +60,6 @@ class _PartitionChange:
 
 
 def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
-    changes = list(_changes(request))
     if request.controller_epoch < replicas.controller_epoch:
         _log.warning(
             "Ignoring LeaderAndIsr request from controller %d since its controller epoch %d is old. Latest known controller epoch is %d",
@@ -68,9 +67,9 @@ def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrReq
             request.controller_epoch,
             replicas.controller_epoch,
         )
-        stale = int(ErrorCode.STALE_CONTROLLER_EPOCH)
-        return _response(changes, {change.partition: stale for change in changes}, version, stale)
+        return refused_states(request, version, ErrorCode.STALE_CONTROLLER_EPOCH)
     replicas.controller_epoch = request.controller_epoch
+    changes = list(_changes(request))
     errors: Errors = {}
     accepted = [change for change in changes if _is_acceptable(replicas, change, request.is_kraft_controller, errors)]
     led = [change for change in accepted if change.state.leader == replicas.broker_id]
@@ -88,6 +87,12 @@ def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrReq
     for on_change in replicas.on_leadership_change:
         on_change(leaders, followers)
     return _response(changes, errors, version)
+
+
+def refused_states(request: LeaderAndIsrRequest, version: int, error: ErrorCode) -> LeaderAndIsrResponse:
+    """The response to a request that is refused as a whole: each partition has the error, too."""
+    changes = list(_changes(request))
+    return _response(changes, {change.partition: int(error) for change in changes}, version, int(error))
 
 
 def _changes(request: LeaderAndIsrRequest) -> Iterator[_PartitionChange]:
@@ -229,6 +234,12 @@ def stop_replicas(replicas: ReplicaManager, request: StopReplicaRequest) -> Stop
         error = _stop(replicas, partition, state)
         response.partition_errors.append(StopReplicaPartitionError(partition.topic, partition.partition, error))
     return response
+
+
+def refused_stops(request: StopReplicaRequest, error: ErrorCode) -> StopReplicaResponse:
+    """The response to a request that the client may not send: each partition has the error, too."""
+    partitions = [StopReplicaPartitionError(partition.topic, partition.partition, int(error)) for partition, _ in _stops(request)]
+    return StopReplicaResponse(int(error), partitions)
 
 
 def _stops(request: StopReplicaRequest) -> Iterator[tuple[TopicPartition, StopReplicaPartitionState]]:
