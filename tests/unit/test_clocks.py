@@ -30,10 +30,15 @@ READS_CLOCKS = {
 RECORDS = "goes into records, or is compared with timestamps of records"
 STATES = "the state timestamp in the record of a group, from which its offsets expire"
 VERSIONS = "the version of what was resolved is in records, and grows over restarts"
+TOKENS = "delegation tokens have their expiry in the metadata store, and brokers share them"
 NEEDS_WALL_TIME = {
     "broker/config/config_manager.py ConfigManager.__init__": "compared with the creation times of znodes in /config/changes",
     "broker/security/sasl/listener.py SaslListener._lifetime_ms": "compared with the expiry of a token or delegation token",
     "broker/security/sasl/scram.py ScramExchange._token": "compared with the expiry of a delegation token",
+    "broker/security/tokens/delegation_tokens.py DelegationTokens.__init__": "compared with the creation times of notifications",
+    "broker/security/tokens/delegation_tokens.py DelegationTokens.create": TOKENS,
+    "broker/security/tokens/delegation_tokens.py DelegationTokens._change": TOKENS,
+    "broker/security/tokens/delegation_tokens.py DelegationTokens.remove_expired": TOKENS,
     "broker/server/housekeeping.py Housekeeping._tick": "retention and the expiry of producers compare it with timestamps of records",
     "broker/server/housekeeping.py Housekeeping._clean": "compaction lags and the delete horizon compare it with timestamps of records",
     "broker/server/housekeeping.py Housekeeping._move": "producer state of the records that are copied",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.security.access import Access
     from barnabas.broker.security.credentials import Credentials
     from barnabas.broker.security.scram_users import ScramUsers
+    from barnabas.broker.security.tokens.delegation_tokens import DelegationTokens
     from barnabas.broker.topics.admin_manager import AdminManager
     from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
     from barnabas.broker.topics.features import FeatureLevels
@@ -62,4 +63,5 @@ class Broker:
     access: Access
     credentials: Credentials
     scram_users: ScramUsers
+    tokens: DelegationTokens
     cluster: ClusterMember | None = None  # None for a single broker

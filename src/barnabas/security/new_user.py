@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.errors import IllegalArgument
-from barnabas.security.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, ScramCredential, salted_password
+from barnabas.security.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, SALT_BYTES, ScramCredential, salted_password
 
-SALT_BYTES: Final = 16
 _FIELDS: Final = ("iterations", "name", "password", "salt", "saltedpassword")
 
 

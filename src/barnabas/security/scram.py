@@ -15,6 +15,7 @@ from typing import Final
 from barnabas.errors import IllegalArgument
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+SALT_BYTES: Final = 16
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384  # of a stored credential; Kafka's bound, so that nobody can make a broker compute for long
 

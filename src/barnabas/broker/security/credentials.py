@@ -5,10 +5,11 @@ SASL mechanisms look them up while they authenticate a client; nothing here wait
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 
 from barnabas.security.principal import KafkaPrincipal
-from barnabas.security.scram import ScramCredential
+from barnabas.security.scram import ITERATIONS_MIN, SALT_BYTES, ScramCredential
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +21,36 @@ class TokenCredential:
     expires_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class _TokenPassword:
+    """What the SCRAM credentials of a token follow from. They are computed when a client uses the token: that takes milliseconds."""
+
+    password: str = field(repr=False)
+    owner: KafkaPrincipal
+    expires_ms: int
+
+    def credential(self, mechanism: str) -> TokenCredential:
+        salt = secrets.token_bytes(SALT_BYTES)
+        return TokenCredential(ScramCredential.of_password(mechanism, self.password, salt, ITERATIONS_MIN), self.owner, self.expires_ms)
+
+
 class Credentials:
     """By mechanism, then by user or token id."""
 
     def __init__(self) -> None:
         self._users: dict[str, dict[str, ScramCredential]] = {}
         self._tokens: dict[str, dict[str, TokenCredential]] = {}
+        self._token_passwords: dict[str, _TokenPassword] = {}
 
     def user(self, mechanism: str, name: str) -> ScramCredential | None:
         return self._users.get(mechanism, {}).get(name)
 
     def token(self, mechanism: str, token_id: str) -> TokenCredential | None:
         """May have expired: the caller compares `expires_ms` with its clock."""
-        return self._tokens.get(mechanism, {}).get(token_id)
+        tokens = self._tokens.setdefault(mechanism, {})
+        if token_id not in tokens and token_id in self._token_passwords:
+            tokens[token_id] = self._token_passwords[token_id].credential(mechanism)
+        return tokens.get(token_id)
 
     def set_user(self, mechanism: str, name: str, credential: ScramCredential | None) -> None:
         """None removes the user."""
@@ -42,10 +60,15 @@ class Credentials:
         else:
             users[name] = credential
 
-    def set_token(self, mechanism: str, token_id: str, credential: TokenCredential | None) -> None:
-        """None removes the token."""
-        tokens = self._tokens.setdefault(mechanism, {})
-        if credential is None:
+    def set_token(self, mechanism: str, token_id: str, credential: TokenCredential) -> None:
+        self._tokens.setdefault(mechanism, {})[token_id] = credential
+
+    def set_token_password(self, token_id: str, password: str, owner: KafkaPrincipal, expires_ms: int) -> None:
+        """A token with a password is a user of every mechanism."""
+        self.remove_token(token_id)
+        self._token_passwords[token_id] = _TokenPassword(password, owner, expires_ms)
+
+    def remove_token(self, token_id: str) -> None:
+        self._token_passwords.pop(token_id, None)
+        for tokens in self._tokens.values():
             tokens.pop(token_id, None)
-        else:
-            tokens[token_id] = credential

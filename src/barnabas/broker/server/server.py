@@ -45,6 +45,7 @@ from barnabas.broker.server.certificate_replacement import CertificateReplacemen
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.server.log_manager_config import cleaner_config, log_manager_config
 from barnabas.broker.server.network_config import network_config
+from barnabas.broker.server.token_config import delegation_tokens
 from barnabas.broker.topics.admin_manager import AdminManager
 from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.topics.features import FeatureLevels
@@ -178,6 +179,8 @@ class BrokerServer:
         self.broker.configs.on_broker_change.append(self._settings_changed)
         self.broker.configs.on_user_change.append(self.broker.scram_users.user_changed)
         await self.broker.scram_users.create(self._new_users)
+        self._cleanup.push_async_callback(self.broker.tokens.close)
+        await self.broker.tokens.start(lambda: self.broker.controller.is_active)
         await self.broker.configs.start()
         await self._start_authorizer()
         await self._start_sasl()
@@ -340,6 +343,7 @@ class BrokerServer:
             loop_lag=LoopLag(lambda: turns.last_taker),
             credentials=credentials,
             scram_users=ScramUsers(admin_tree, credentials, configs.process_changes, turns.next),
+            tokens=delegation_tokens(self.config, tree, credentials, clock, self._random),
             access=Access(load_authorizer(self.config.properties, tree, clock.now_ms)),
             cluster=self._cluster,
         )

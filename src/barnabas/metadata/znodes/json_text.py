@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from barnabas.metadata.paths import SENSITIVE_ROOT_PATHS
+
 _ESCAPE: Final = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 
 
@@ -17,7 +19,8 @@ class CorruptZNode(ValueError):
     """The data of a znode is not what Kafka writes there."""
 
     def __init__(self, path: str, fault: str, data: bytes | None) -> None:
-        shown = "null" if data is None else repr(data[:200])
+        is_sensitive = path.startswith(SENSITIVE_ROOT_PATHS)
+        shown = "null" if data is None else "a secret" if is_sensitive else repr(data[:200])
         super().__init__(f"The znode {path} is damaged or from a newer version: {fault}. It holds {shown}")
         self.path = path
 

@@ -243,6 +243,8 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
         api_keys.ALTER_PARTITION_REASSIGNMENTS,
         api_keys.LIST_PARTITION_REASSIGNMENTS,
         api_keys.LIST_CONFIG_RESOURCES,
+        api_keys.CREATE_DELEGATION_TOKEN,
+        api_keys.DESCRIBE_DELEGATION_TOKEN,
         api_keys.CONSUMER_GROUP_HEARTBEAT,
     }
     without_lists = {
@@ -253,6 +255,8 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
         api_keys.INIT_PRODUCER_ID,
         api_keys.ADD_OFFSETS_TO_TXN,
         api_keys.END_TXN,
+        api_keys.RENEW_DELEGATION_TOKEN,
+        api_keys.EXPIRE_DELEGATION_TOKEN,
         api_keys.DESCRIBE_CLUSTER,
         api_keys.DESCRIBE_ACLS,
     }
