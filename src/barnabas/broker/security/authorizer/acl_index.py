@@ -41,9 +41,9 @@ class Decision:
             return self.reason
         pattern, entry = self.binding.pattern, self.binding.entry
         return (
-            f"MatchingAcl(acl=StandardAcl(resourceType={pattern.resource_type.name}, resourceName={pattern.name}, "
+            f"MatchingAcl(acl=StandardAcl[resourceType={pattern.resource_type.name}, resourceName={pattern.name}, "
             f"patternType={pattern.pattern_type.name}, principal={entry.principal}, host={entry.host}, "
-            f"operation={entry.operation.name}, permissionType={entry.permission_type.name}))"
+            f"operation={entry.operation.name}, permissionType={entry.permission_type.name}])"
         )
 
 

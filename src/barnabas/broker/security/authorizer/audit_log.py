@@ -23,12 +23,18 @@ _log: Final = logging.getLogger(AUDIT_LOGGER)
 
 
 class AuditLog:
-    """`is_json`: lines are JSON objects, for programs; otherwise they are in Kafka's words."""
+    """`is_json`: lines are JSON objects, for programs; otherwise they are in Kafka's words.
+
+    The logger gets the level INFO unless it has one, as in Kafka's own logging settings: a broker that logs warnings only still logs what
+    it denies.
+    """
 
     __slots__ = ("_is_json",)
 
     def __init__(self, is_json: bool = False) -> None:
         self._is_json = is_json
+        if _log.level == logging.NOTSET:
+            _log.setLevel(logging.INFO)
 
     def write(self, session: Session, action: Action, decision: Decision) -> None:
         if decision.is_allowed:
@@ -59,7 +65,7 @@ class AuditLog:
             "resourceRefCount": action.reference_count,
             "rule": decision.rule,
         }
-        return json.dumps(fields, ensure_ascii=False)
+        return json.dumps(fields)
 
 
 def _one_line(text: str) -> str:
