@@ -4,8 +4,11 @@ Versions 0 to 4.
 Behaviour
 - null topics: all replicas. Partitions without a replica here are left out. A directory is listed even if it has none of the partitions.
 - the lag of a replica is its distance to the high watermark, the lag of a copy that is being made its distance to the replica.
+Authorization: DESCRIBE on the cluster.
 Version notes
 - 3: an error of the whole. 4: size and free space of the volume.
+Errors, of the whole
+- CLUSTER_AUTHORIZATION_FAILED: without a directory, which before version 3 is all that a client sees.
 Errors, of a directory
 - KAFKA_STORAGE_ERROR: its disk failed. While writes to the embedded metadata store fail, its file is listed as a directory with this error.
 """
@@ -22,6 +25,7 @@ from barnabas.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from barnabas.security.operations import AclOperation
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, request: Request[DescribeLogDirsRequest]) -> Reply[DescribeLogDirsResponse]:
+    if not broker.access.allows_on_cluster(request, AclOperation.DESCRIBE):
+        return Reply.now(request, DescribeLogDirsResponse(0, int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)))
     topics = request.message.topics
     partitions: set[TopicPartition] | None = None
     if topics is not None:

@@ -4,11 +4,14 @@ Versions 0 to 2.
 Behaviour
 - only the active controller serves it. It responds when its metadata cache has the new leaders, or after timeout_ms.
 - without a list of partitions, all that need an election get one. The response leaves out the other partitions, but not their topics.
-- results are in the order of the request, repeated partitions included. An empty list gets an empty response, whatever else is wrong.
+- results are in the order of the request, repeated partitions included. An empty list gets an empty response, whatever else is wrong
+  but the authorization.
+Authorization: ALTER on the cluster.
 Version notes
 - 0: preferred leaders only, and no error of the whole. 1: election types.
 Errors, of the whole and of each partition
-- NOT_CONTROLLER, INVALID_REQUEST (an election type that does not exist), REQUEST_TIMED_OUT (timeout_ms is not positive).
+- CLUSTER_AUTHORIZATION_FAILED, NOT_CONTROLLER, INVALID_REQUEST (an election type that does not exist), REQUEST_TIMED_OUT (timeout_ms is
+  not positive).
 Errors, of a partition
 - UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (it is being deleted), ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
   ELIGIBLE_LEADERS_NOT_AVAILABLE, REQUEST_TIMED_OUT.
@@ -24,6 +27,7 @@ from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import ElectionNotNeeded, InvalidRequest, KafkaError
 from barnabas.protocol.messages.elect_leaders_request import TopicPartitions
 from barnabas.protocol.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from barnabas.security.operations import AclOperation
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -41,9 +45,10 @@ def handle(broker: Broker, request: Request[ElectLeadersRequest]) -> Reply[Elect
 
 async def _elect(broker: Broker, request: Request[ElectLeadersRequest]) -> ElectLeadersResponse:
     message = request.message
-    if message.topic_partitions == []:
-        return ElectLeadersResponse()
     try:
+        broker.access.require_on_cluster(request, AclOperation.ALTER)
+        if message.topic_partitions == []:
+            return ElectLeadersResponse()
         if (strategy := STRATEGIES.get(message.election_type)) is None:
             raise InvalidRequest(f"Unknown election type {message.election_type}")
         cache = broker.metadata_cache

@@ -2,7 +2,8 @@
 
 Versions 0 to 1.
 - No types means all types. Version 0, formerly ListClientMetricsResources, lists subscriptions to client metrics only.
-Errors: UNSUPPORTED_VERSION for an unknown type, with an empty list.
+Authorization: DESCRIBE_CONFIGS on the cluster.
+Errors, with an empty list: CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION (an unknown type).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from barnabas.config_def import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from barnabas.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
+from barnabas.security.operations import AclOperation
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -23,6 +25,8 @@ _LISTED: Final = tuple(kind for kind in ConfigResourceType if kind is not Config
 
 
 def handle(broker: Broker, request: Request[ListConfigResourcesRequest]) -> Reply[ListConfigResourcesResponse]:
+    if not broker.access.allows_on_cluster(request, AclOperation.DESCRIBE_CONFIGS):
+        return Reply.now(request, ListConfigResourcesResponse(0, int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)))
     return Reply.awaiting(request, _list(broker, request))
 
 
