@@ -7,6 +7,10 @@ Behaviour
   transactions: it names many transactions, each with partitions to add, or only to verify (KIP-890).
 - a partition that does not exist, or an internal topic in a client's request, fails its transaction: the other partitions of the
   transaction get OPERATION_NOT_ATTEMPTED. An error of one transaction does not affect the others.
+Authorization
+- up to version 3: WRITE on the transactional id, else every partition has the error TRANSACTIONAL_ID_AUTHORIZATION_FAILED; WRITE on each
+  topic, else TOPIC_AUTHORIZATION_FAILED.
+- from version 4 on: CLUSTER_ACTION on the cluster, else CLUSTER_AUTHORIZATION_FAILED for the whole.
 Version notes: 2 has PRODUCER_FENCED, earlier versions INVALID_PRODUCER_EPOCH. 5 has the errors of transaction version 2.
 Errors: per partition: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, OPERATION_NOT_ATTEMPTED, and those of the coordinator:
   INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, TRANSACTION_ABORTABLE,
@@ -29,6 +33,8 @@ from barnabas.protocol.messages.add_partitions_to_txn_response import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.topic_name import is_internal
 from barnabas.topic_partition import TopicPartition
 
@@ -40,6 +46,8 @@ _FROM_BROKERS: Final = 4
 
 _UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _TOPIC_AUTHORIZATION_FAILED: Final = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+_TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+_CLUSTER_AUTHORIZATION_FAILED: Final = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _OPERATION_NOT_ATTEMPTED: Final = int(ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 Errors = Mapping[TopicPartition, int]
@@ -51,6 +59,8 @@ def handle(broker: Broker, request: Request[AddPartitionsToTxnRequest]) -> Reply
     reply: Reply[AddPartitionsToTxnResponse] = Reply(request)
     message, version = request.message, request.version
     if version >= _FROM_BROKERS:
+        if not broker.access.allows_on_cluster(request, AclOperation.CLUSTER_ACTION):
+            return Reply.now(request, AddPartitionsToTxnResponse(error_code=_CLUSTER_AUTHORIZATION_FAILED))
         transactions = message.transactions
     else:
         transactions = [
@@ -68,14 +78,19 @@ def handle(broker: Broker, request: Request[AddPartitionsToTxnRequest]) -> Reply
 
     gather: Gather[Errors] = Gather(len(transactions), respond)
     for index, transaction in enumerate(transactions):
-        _add_or_verify(broker, version, transaction, gather.slot(index))
+        _add_or_verify(broker, request, transaction, gather.slot(index))
     gather.all_asked()
     return reply
 
 
-def _add_or_verify(broker: Broker, version: int, transaction: AddPartitionsToTxnTransaction, respond: Callable[[Errors], None]) -> None:
+def _add_or_verify(
+    broker: Broker,
+    request: Request[AddPartitionsToTxnRequest],
+    transaction: AddPartitionsToTxnTransaction,
+    respond: Callable[[Errors], None],
+) -> None:
     partitions = [TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    refused = _refusal(broker, version, partitions)
+    refused = _refusal(broker, request, transaction.transactional_id, partitions)
     if refused is not None:
         respond(refused)
     elif transaction.verify_only:
@@ -88,21 +103,32 @@ def _add_or_verify(broker: Broker, version: int, transaction: AddPartitionsToTxn
             transaction.producer_id,
             transaction.producer_epoch,
             partitions,
-            version,
+            request.version,
             lambda error: respond(dict.fromkeys(partitions, error)),
         )
 
 
-def _refusal(broker: Broker, version: int, partitions: list[TopicPartition]) -> Errors | None:
-    errors = {partition: _error_of(broker, version, partition) for partition in partitions}
+def _refusal(
+    broker: Broker, request: Request[AddPartitionsToTxnRequest], transactional_id: str, partitions: list[TopicPartition]
+) -> Errors | None:
+    allowed: set[str] | None = None  # the topics that the client may write to; None if it may write to all
+    access = broker.access
+    if request.version < _FROM_BROKERS and not access.is_open:
+        if not access.allows(request, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+            return dict.fromkeys(partitions, _TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        names = [partition.topic for partition in partitions if not is_internal(partition.topic)]
+        allowed = access.allowed(request, AclOperation.WRITE, ResourceType.TOPIC, names)
+    errors = {partition: _error_of(broker, request.version, partition, allowed) for partition in partitions}
     if not any(errors.values()):
         return None
     return {partition: error or _OPERATION_NOT_ATTEMPTED for partition, error in errors.items()}
 
 
-def _error_of(broker: Broker, version: int, partition: TopicPartition) -> int:
+def _error_of(broker: Broker, version: int, partition: TopicPartition, allowed: set[str] | None) -> int:
     if version < _FROM_BROKERS and is_internal(partition.topic):
         return _TOPIC_AUTHORIZATION_FAILED  # clients write offsets with other requests
+    if allowed is not None and partition.topic not in allowed:
+        return _TOPIC_AUTHORIZATION_FAILED
     return 0 if broker.metadata_cache.contains(partition.topic, partition.partition) else _UNKNOWN_TOPIC_OR_PARTITION
 
 

@@ -6,6 +6,10 @@ Behaviour
 - partitions that do not exist are refused here; the group coordinator handles the others.
 - the transaction coordinator verifies that the partition of `__consumer_offsets` belongs to the transaction. Then the group coordinator
   appends the offsets as records of the transaction. Until its end OffsetFetch with require_stable gets UNSTABLE_OFFSET_COMMIT.
+Authorization
+- WRITE on the transactional id and READ on the group, else every partition has the error TRANSACTIONAL_ID_AUTHORIZATION_FAILED or
+  GROUP_AUTHORIZATION_FAILED.
+- READ on each topic. A denied topic has the error TOPIC_AUTHORIZATION_FAILED whether it exists or not.
 Version notes
 - 2: leader epochs; before it COORDINATOR_LOAD_IN_PROGRESS becomes COORDINATOR_NOT_AVAILABLE. 3: the member that commits, which is checked.
 - 4: TRANSACTION_ABORTABLE; before it INVALID_TXN_STATE. 5: transaction version 2, the verification adds the partition to the transaction.
@@ -13,7 +17,8 @@ Errors, of a partition
 - UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE, and for all of them: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
   FENCED_INSTANCE_ID, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, INVALID_PRODUCER_ID_MAPPING,
   INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, TRANSACTION_ABORTABLE, INVALID_COMMIT_OFFSET_SIZE (the offsets do
-  not fit into one batch of __consumer_offsets).
+  not fit into one batch of __consumer_offsets), TRANSACTIONAL_ID_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED; and
+  TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -31,6 +36,8 @@ from barnabas.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponseTopic,
 )
 from barnabas.records.batch import NO_SEQUENCE
+from barnabas.security.acl import ResourceType
+from barnabas.security.operations import AclOperation
 from barnabas.topic_name import CONSUMER_OFFSETS
 from barnabas.topic_partition import TopicPartition
 
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
 _LOADING_VERSION: Final = 2
 
 _UNKNOWN_TOPIC_OR_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_TOPIC_AUTHORIZATION_FAILED: Final = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 _COORDINATOR_LOAD_IN_PROGRESS: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 _COORDINATOR_NOT_AVAILABLE: Final = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -52,6 +60,15 @@ PARTS: Final = Parts(("topics", "partitions"), ("topics", "partitions"))
 def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> Reply[TxnOffsetCommitResponse]:
     message, version = request.message, request.version
     refused: dict[str, TxnOffsetCommitResponseTopic] = {}
+    if not broker.access.is_open:
+        denial = _denial(broker, request)
+        if denial is not None:
+            _refuse(message.topics, int(denial), refused)
+            return Reply.now(request, TxnOffsetCommitResponse(topics=list(refused.values())))
+        names = [topic.name for topic in message.topics]
+        allowed = broker.access.allowed(request, AclOperation.READ, ResourceType.TOPIC, names)
+        _refuse([topic for topic in message.topics if topic.name not in allowed], _TOPIC_AUTHORIZATION_FAILED, refused)
+        message.topics = [topic for topic in message.topics if topic.name in allowed]
     message.topics = _existing(message.topics, broker.metadata_cache, refused)
     if not message.topics:
         return Reply.now(request, TxnOffsetCommitResponse(topics=list(refused.values())))
@@ -79,6 +96,22 @@ def handle(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> Reply[Tx
 
     broker.groups.commit_transactional_offsets(version, message, done, verify)
     return reply
+
+
+def _denial(broker: Broker, request: Request[TxnOffsetCommitRequest]) -> ErrorCode | None:
+    access, message = broker.access, request.message
+    if not access.allows(request, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not access.allows(request, AclOperation.READ, ResourceType.GROUP, message.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return None
+
+
+def _refuse(topics: list[TxnOffsetCommitRequestTopic], code: int, refused: dict[str, TxnOffsetCommitResponseTopic]) -> None:
+    """Adds the topics to `refused`, with the same error for all partitions."""
+    for topic in topics:
+        codes = [TxnOffsetCommitResponsePartition(partition.partition_index, code) for partition in topic.partitions]
+        refused.setdefault(topic.name, TxnOffsetCommitResponseTopic(topic.name)).partitions.extend(codes)
 
 
 def _existing(

@@ -35,7 +35,12 @@ def marking(tmp_path: Path) -> Iterator[Marking]:
 
 
 def commit(
-    marking: Marking, version: int = ADDING, offsets: dict[tuple[str, int], int] | None = None, metadata: str = "", **how: Any
+    marking: Marking,
+    version: int = ADDING,
+    offsets: dict[tuple[str, int], int] | None = None,
+    metadata: str = "",
+    access: Access | None = None,
+    **how: Any,
 ) -> Asked:
     topics: dict[str, TxnOffsetCommitRequestTopic] = {}
     for (name, partition), offset in (offsets or {("orders", 0): 7}).items():
@@ -47,7 +52,7 @@ def commit(
     broker: Any = SimpleNamespace(
         groups=marking.groups.coordinator,
         metadata_cache=marking.replicas.cache,
-        access=Access(None),
+        access=access or Access(None),
         verification=marking.verifying.verification,
         cluster=None,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.security.access import Access
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import request_frame
@@ -27,9 +28,9 @@ def marking(tmp_path: Path) -> Iterator[Marking]:
     marking.replicas.close()
 
 
-def write(marking: Marking, *markers: WritableTxnMarker, version: int = 2) -> Asked:
+def write(marking: Marking, *markers: WritableTxnMarker, version: int = 2, access: Access | None = None) -> Asked:
     asked = Asked(api_keys.WRITE_TXN_MARKERS, version)
-    broker: Any = SimpleNamespace(markers=marking.appender, cluster=None)
+    broker: Any = SimpleNamespace(markers=marking.appender, cluster=None, access=access or Access(None))
     frame = b"".join(request_frame(WriteTxnMarkersRequest(list(markers)), asked.api, version, 7, "client"))
     RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])
     return asked
