@@ -18,7 +18,7 @@ _THREAD_POOLS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.
 _NETWORK_THREADS: Final = "num.network.threads"
 # Settings of an open listener that can change, besides certificates and SASL.
 _LISTENER_CONFIGS: Final = ("max.connections", "max.connection.creation.rate", _NETWORK_THREADS)
-_SECURITY_CONFIGS: Final = ("ssl.", "sasl.", "barnabas.sasl.", "principal.builder.class")
+_SECURITY_CONFIGS: Final = ("ssl.", "sasl.", "barnabas.sasl.plain.users", "principal.builder.class")
 
 
 def validate_reconfiguration(before: BrokerConfig, after: BrokerConfig) -> None:

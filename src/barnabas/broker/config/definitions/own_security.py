@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.config.keys import LONG, MEDIUM, PASSWORD, PER_BROKER, READ_ONLY, STRING, BrokerConfigKey, key
-from barnabas.config_def import Range
+from barnabas.broker.config.keys import BOOLEAN, LIST, LONG, MEDIUM, PASSWORD, PER_BROKER, READ_ONLY, STRING, BrokerConfigKey, key
+from barnabas.config_def import ListOf, Range
 
 # fmt: off
 KEYS: Final[tuple[BrokerConfigKey, ...]] = (
@@ -16,6 +16,10 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
         "The password of this broker at the other brokers, by PLAIN or SCRAM.", hidden=True),
     key("barnabas.sasl.inter.broker.username", STRING, None, None, MEDIUM, READ_ONLY,
         "The user that this broker is at the other brokers, by PLAIN or SCRAM, instead of a JAAS text.", hidden=True),
+    key("barnabas.sasl.oauthbearer.allowed.urls", LIST, (), ListOf(), MEDIUM, READ_ONLY,
+        "The URLs that sasl.oauthbearer.jwks.endpoint.url may have, besides files. Java reads them from a system property.", hidden=True),
+    key("barnabas.sasl.oauthbearer.unsigned.tokens.allowed", BOOLEAN, False, None, MEDIUM, READ_ONLY,
+        "Accept unsigned tokens, which anybody can write, in OAUTHBEARER. For tests only.", hidden=True),
     key("barnabas.sasl.plain.users", PASSWORD, None, None, MEDIUM, PER_BROKER,
         "Users of the SASL mechanism PLAIN, NAME:PASSWORD with commas between them, instead of a JAAS text.", hidden=True),
     key("barnabas.ssl.reload.interval.ms", LONG, 10_000, Range(0), MEDIUM, READ_ONLY,

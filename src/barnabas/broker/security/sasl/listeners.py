@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import Executor
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
@@ -33,8 +33,11 @@ class SaslListeners:
         self._credentials = credentials
         self._clock = clock
         self._random = random
+        self._threads = threads
         self._secret = random.randbytes(_SECRET_BYTES)
+        self._config = config
         self._replacing: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()  # asyncio keeps weak references only
         loop = asyncio.get_running_loop()
         self.by_name = {name: SaslListener(made, clock, threads, loop.call_later) for name, made in self._made(config).items()}
 
@@ -43,19 +46,20 @@ class SaslListeners:
         await _start(listener.config for listener in self.by_name.values())
 
     async def close(self) -> None:
-        if self._replacing is not None:
-            self._replacing.cancel()
+        for task in self._running:
+            task.cancel()
         await _close(listener.config for listener in self.by_name.values())
 
     def validate(self, config: BrokerConfig) -> None:
-        """Raises InvalidConfig if the listeners could not use it."""
-        self._made(config)
+        """Raises InvalidConfig if the listeners could not use a config that a client requests."""
+        if self.by_name and _sasl_properties(config) != _sasl_properties(self._config):
+            self._in_background(_close(self._made(config).values()))
 
     def settings_changed(self, config: BrokerConfig, changed: Iterable[str]) -> None:
         """Authentications that begin after the mechanisms have started use the new settings. Sessions stay valid, as in Kafka."""
-        if self.by_name and any(part in name for name in changed for part in _SASL_SETTINGS):
-            previous, self._replacing = self._replacing, None
-            self._replacing = asyncio.ensure_future(self._replace(config, previous))
+        if self.by_name and any(map(_is_sasl, changed)):
+            self._config = config
+            self._replacing = self._in_background(self._replace(config, self._replacing))
 
     async def _replace(self, config: BrokerConfig, previous: asyncio.Task[None] | None) -> None:
         if previous is not None:
@@ -70,6 +74,12 @@ class SaslListeners:
         for name, sasl in made.items():
             self.by_name[name].config = sasl
         await _close(replaced)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
 
     def _made(self, config: BrokerConfig) -> dict[str, SaslConfig]:
         return {
@@ -94,8 +104,17 @@ class SaslListeners:
         )
 
     def _mechanism(self, config: BrokerConfig, listener_name: str, name: str) -> Mechanism:
-        settings = MechanismSettings(name, listener_name, config, self._credentials, self._clock, self._random, self._secret)
-        return make_mechanism(settings)
+        return make_mechanism(
+            MechanismSettings(name, listener_name, config, self._credentials, self._clock, self._random, self._threads, self._secret)
+        )
+
+
+def _is_sasl(name: str) -> bool:
+    return any(part in name for part in _SASL_SETTINGS)
+
+
+def _sasl_properties(config: BrokerConfig) -> dict[str, str]:
+    return {name: value for name, value in config.properties.items() if _is_sasl(name)}
 
 
 async def _start(configs: Iterable[SaslConfig]) -> None:

@@ -6,12 +6,14 @@ each authentication.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
+from barnabas.broker.config.listeners import config_prefix
 from barnabas.broker.security.credentials import Credentials
 
 
@@ -57,4 +59,14 @@ class MechanismSettings:
     credentials: Credentials
     clock: Clock
     random: Random
-    secret: bytes  # of this broker, random: to answer unknown users like known ones
+    threads: Executor  # for calls that wait for a file or a server
+    secret: bytes = field(repr=False)  # of this broker, random: to answer unknown users like known ones
+
+    def value(self, name: str) -> Any:
+        """The value of a setting for the listener."""
+        return self.config.for_listener(self.listener_name, name)
+
+    @property
+    def prefix(self) -> str:
+        """Of the settings for the mechanism on the listener."""
+        return f"{config_prefix(self.listener_name)}{self.name.lower()}."

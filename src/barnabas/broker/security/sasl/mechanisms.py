@@ -10,7 +10,7 @@ from barnabas.config_def import InvalidConfig
 
 MODULES: Final = {
     "GSSAPI": "gssapi",
-    "OAUTHBEARER": "oauthbearer",
+    "OAUTHBEARER": "oauthbearer.oauthbearer",
     "PLAIN": "plain",
     "SCRAM-SHA-256": "scram",
     "SCRAM-SHA-512": "scram",

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from barnabas.broker.security.sasl.callbacks import PlainHandler, load_handler
 from barnabas.broker.security.sasl.mechanism import MechanismSettings
 from barnabas.broker.security.sasl.plain_users import plain_users
 from barnabas.security.errors import SaslAuthentication
 
+KAFKAS_HANDLER: Final = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
 _FIELDS: Final = 3
+
+_log = logging.getLogger(__name__)
 
 
 class PasswordCheck(Protocol):
+    """The users of the configuration, or a PlainHandler."""
+
     def authenticate(self, username: str, password: str) -> bool: ...
 
 
@@ -33,6 +40,8 @@ class Users:
 
 
 class Plain:
+    """`blocks` says that `users` may wait for a server."""
+
     def __init__(self, users: PasswordCheck, blocks: bool = False) -> None:
         self._users = users
         self.blocks = blocks
@@ -44,7 +53,8 @@ class Plain:
         """Nothing to do: the users are in the configuration."""
 
     async def close(self) -> None:
-        """Nothing to do."""
+        if isinstance(self._users, PlainHandler):
+            self._users.close()
 
 
 class PlainExchange:
@@ -65,7 +75,7 @@ class PlainExchange:
             raise SaslAuthentication("Authentication failed: username not specified")
         if not password:
             raise SaslAuthentication("Authentication failed: password not specified")
-        if not self._users.authenticate(username, password):
+        if not self._is_password(username, password):
             raise SaslAuthentication("Authentication failed: Invalid username or password")
         if authorization_id and authorization_id != username:
             raise SaslAuthentication("Authentication failed: Client requested an authorization id that is different from username")
@@ -73,6 +83,18 @@ class PlainExchange:
         self.is_complete = True
         return b""
 
+    def _is_password(self, username: str, password: str) -> bool:
+        try:
+            return self._users.authenticate(username, password) is True
+        except SaslAuthentication:
+            raise
+        except Exception as error:  # of a handler; its text may have the password
+            _log.error("The callback handler of PLAIN has failed with %s", type(error).__name__)
+            raise SaslAuthentication("Authentication failed: credentials for user could not be verified") from None
+
 
 def mechanism(settings: MechanismSettings) -> Plain:
+    handler = load_handler(settings, PlainHandler, KAFKAS_HANDLER)
+    if handler is not None:
+        return Plain(handler, blocks=True)
     return Plain(Users(plain_users(settings.config, settings.listener_name), settings.secret))

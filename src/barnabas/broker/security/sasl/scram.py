@@ -12,27 +12,32 @@ from typing import Final
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.security.credentials import Credentials
+from barnabas.broker.security.sasl.callbacks import ScramHandler, load_handler
 from barnabas.broker.security.sasl.mechanism import MechanismSettings, SaslFailure
 from barnabas.broker.security.sasl.scram_messages import ClientFinal, ClientFirst
 from barnabas.broker.security.sasl.server_jaas import server_jaas
 from barnabas.security.errors import IllegalSaslState, SaslAuthentication
 from barnabas.security.scram import ITERATIONS_MIN, ScramCredential, digest, keyed_hash
 
+KAFKAS_HANDLER: Final = "org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler"
 _NONCE_BYTES: Final = 24
 _SALT_BYTES: Final = 20  # about as many as Kafka's tools generate, so that the salt of an unknown user has the usual length
 
 
 class Scram:
-    """`secret` makes the salts of unknown users: random to clients, and the same at each attempt."""
+    """`secret` makes the salts of unknown users: random to clients, and the same at each attempt. `handler` has the users instead of the
+    metadata store, which still has the delegation tokens."""
 
-    blocks = False
-
-    def __init__(self, name: str, credentials: Credentials, clock: Clock, random: Random, secret: bytes) -> None:
+    def __init__(
+        self, name: str, credentials: Credentials, clock: Clock, random: Random, secret: bytes, handler: ScramHandler | None = None
+    ) -> None:
+        self.blocks = handler is not None
         self.name = name
         self.credentials = credentials
         self.clock = clock
         self.random = random
         self._secret = secret
+        self._handler = handler
 
     def begin(self) -> ScramExchange:
         return ScramExchange(self)
@@ -41,7 +46,16 @@ class Scram:
         """Nothing to do: the users are in the metadata store."""
 
     async def close(self) -> None:
-        """Nothing to do."""
+        if self._handler is not None:
+            self._handler.close()
+
+    def user(self, username: str) -> ScramCredential | None:
+        """None also for a credential of fewer iterations than clients accept."""
+        if self._handler is not None:
+            credential = self._handler.credential(username)
+        else:
+            credential = self.credentials.user(self.name, username)
+        return credential if credential is not None and credential.iterations >= ITERATIONS_MIN else None
 
     def unknown(self, username: str) -> ScramCredential:
         """A credential for which no client has the password."""
@@ -87,10 +101,7 @@ class ScramExchange:
 
     def _user(self, username: str) -> ScramCredential | None:
         self.authorization_id = username
-        credential = self._mechanism.credentials.user(self._mechanism.name, username)
-        if credential is not None and credential.iterations < ITERATIONS_MIN:
-            return None
-        return credential
+        return self._mechanism.user(username)
 
     def _token(self, token_id: str) -> ScramCredential | None:
         token = self._mechanism.credentials.token(self._mechanism.name, token_id)
@@ -122,4 +133,5 @@ class ScramExchange:
 
 def mechanism(settings: MechanismSettings) -> Scram:
     server_jaas(settings.config, settings.listener_name, settings.name)  # must be readable, and says nothing about the users
-    return Scram(settings.name, settings.credentials, settings.clock, settings.random, settings.secret)
+    handler = load_handler(settings, ScramHandler, KAFKAS_HANDLER)
+    return Scram(settings.name, settings.credentials, settings.clock, settings.random, settings.secret, handler)
