@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
 
 _NONE: Final = -1  # a timestamp of a token that was not created
+_REQUESTER_VERSION: Final = 3  # the first version with the requester
+_NO_REQUESTER: Final = KafkaPrincipal("", "")
 
 
 def handle(broker: Broker, request: Request[CreateDelegationTokenRequest]) -> Reply[CreateDelegationTokenResponse]:
@@ -38,6 +40,7 @@ def handle(broker: Broker, request: Request[CreateDelegationTokenRequest]) -> Re
 
 async def _create(broker: Broker, request: Request[CreateDelegationTokenRequest]) -> CreateDelegationTokenResponse:
     message, requester = request.message, request.session.principal
+    shown = requester if request.version >= _REQUESTER_VERSION else _NO_REQUESTER
     owner = KafkaPrincipal(message.owner_principal_type or "", message.owner_principal_name) if message.owner_principal_name else requester
     renewers = [KafkaPrincipal(renewer.principal_type, renewer.principal_name) for renewer in message.renewers]
     try:
@@ -48,10 +51,10 @@ async def _create(broker: Broker, request: Request[CreateDelegationTokenRequest]
         check_renewer_types(renewers)
         token = await broker.tokens.create(owner, requester, renewers, message.max_lifetime_ms)
     except KafkaError as error:
-        return _refused(error, owner, requester)
+        return _refused(error, owner, shown)
     made = token.information
     return CreateDelegationTokenResponse(
-        0, *owner, *requester, made.issue_timestamp, made.expiry_timestamp, made.max_timestamp, made.token_id, token.hmac, 0
+        0, *owner, *shown, made.issue_timestamp, made.expiry_timestamp, made.max_timestamp, made.token_id, token.hmac, 0
     )
 
 

@@ -14,7 +14,7 @@ Errors
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.requests.reply import Reply
 from barnabas.broker.security.tokens.token_rules import is_owner_or_renewer
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
     from barnabas.broker.security.tokens.delegation_tokens import DelegationToken
 
+_REQUESTER_VERSION: Final = 3  # the first version with the requester
+_NO_REQUESTER: Final = KafkaPrincipal("", "")
+
 
 def handle(broker: Broker, request: Request[DescribeDelegationTokenRequest]) -> Reply[DescribeDelegationTokenResponse]:
     if not broker.tokens.allows_requests(request.session, request.listener_name):
@@ -42,7 +45,8 @@ def handle(broker: Broker, request: Request[DescribeDelegationTokenRequest]) -> 
         return Reply.now(request, DescribeDelegationTokenResponse(int(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED), [], 0))
     named = request.message.owners
     owners = None if named is None else [KafkaPrincipal(owner.principal_type, owner.principal_name) for owner in named]
-    shown = [_described(token) for token in broker.tokens.tokens() if _is_shown(broker, request, owners, token)]
+    has_requester = request.version >= _REQUESTER_VERSION
+    shown = [_described(token, has_requester) for token in broker.tokens.tokens() if _is_shown(broker, request, owners, token)]
     return Reply.now(request, DescribeDelegationTokenResponse(0, shown, 0))
 
 
@@ -62,11 +66,12 @@ def _is_shown(
     ) or broker.access.allows(request, AclOperation.DESCRIBE_TOKENS, ResourceType.USER, information.owner)
 
 
-def _described(token: DelegationToken) -> DescribedDelegationToken:
+def _described(token: DelegationToken, has_requester: bool) -> DescribedDelegationToken:
     information = token.information
+    requester = KafkaPrincipal.parse(information.requester) if has_requester else _NO_REQUESTER
     return DescribedDelegationToken(
         *KafkaPrincipal.parse(information.owner),
-        *KafkaPrincipal.parse(information.requester),
+        *requester,
         information.issue_timestamp,
         information.expiry_timestamp,
         information.max_timestamp,

@@ -106,7 +106,7 @@ class TokenBroker:
         listener: str = "SASL_SSL",
         version: int = 3,
     ) -> CreateDelegationTokenResponse:
-        owner_type, owner_name = owner or (None, None)
+        owner_type, owner_name = owner or ((None, None) if version >= 3 else ("", ""))
         message = CreateDelegationTokenRequest(owner_type, owner_name, [CreatableRenewers(*renewer) for renewer in renewers], -1)
         session = Session(principal, "127.0.0.1", is_token=is_token)
         return await self.exchange(create_delegation_token, message, CreateDelegationTokenResponse, session, listener, version)
@@ -126,11 +126,11 @@ class TokenBroker:
         return answer.error_code, answer.expiry_timestamp_ms
 
     async def describe(
-        self, principal: KafkaPrincipal, *owners: KafkaPrincipal, everything: bool = False, listener: str = "SASL_SSL"
+        self, principal: KafkaPrincipal, *owners: KafkaPrincipal, everything: bool = False, listener: str = "SASL_SSL", version: int = 3
     ) -> tuple[int, list[str]]:
         message = DescribeDelegationTokenRequest(None if everything else [DescribeDelegationTokenOwner(*owner) for owner in owners])
         session = Session(principal, "127.0.0.1")
-        answer = await self.exchange(describe_delegation_token, message, DescribeDelegationTokenResponse, session, listener, 3)
+        answer = await self.exchange(describe_delegation_token, message, DescribeDelegationTokenResponse, session, listener, version)
         return answer.error_code, [token.token_id for token in answer.tokens]
 
 
@@ -165,6 +165,17 @@ def test_the_znode_and_the_notification_are_those_of_kafka_and_have_no_secret() 
         assert changes.names == ["token_change_0000000000"]
         assert change is not None
         assert change.data == token.token_id.encode()
+
+    playing(test)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_old_versions_leave_out_who_requested_the_token(version: int) -> None:
+    async def test(one: TokenBroker, other: TokenBroker) -> None:
+        token = await one.create(version=version)
+        assert (token.error_code, token.principal_name, token.token_requester_principal_name) == (0, ALICE.name, "")
+        assert await one.describe(ALICE, version=version, everything=True) == (0, [token.token_id])
+        assert (await one.create(listener="PLAINTEXT", version=version)).error_code == 64
 
     playing(test)
 
