@@ -4,9 +4,9 @@ topics that it may describe."""
 
 from __future__ import annotations
 
-from ipaddress import AddressValueError, IPv6Address
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.security.client_host import client_host
 from barnabas.coordinator.group.classic.classic_groups import Caller
 
 if TYPE_CHECKING:
@@ -20,15 +20,5 @@ def caller_of(request: Request[Any], access: Access) -> Caller:
 
 
 def java_address(address: str) -> str:
-    """As Java's InetAddress prints an unresolved address: /1.2.3.4, or all eight groups of an IPv6 address, followed by its scope."""
-    if ":" not in address:
-        return f"/{address}"
-    host, percent, scope = address.partition("%")
-    try:
-        parsed = IPv6Address(host)
-    except AddressValueError:
-        return f"/{address}"
-    if parsed.ipv4_mapped is not None:
-        return f"/{parsed.ipv4_mapped}"
-    groups = (f"{int.from_bytes(parsed.packed[at : at + 2], 'big'):x}" for at in range(0, 16, 2))
-    return f"/{':'.join(groups)}{percent}{scope}"
+    """As Java's InetAddress prints an unresolved address: /1.2.3.4."""
+    return f"/{client_host(address)}"

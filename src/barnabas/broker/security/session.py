@@ -7,12 +7,13 @@ anew at each re-authentication.
 
 from __future__ import annotations
 
+from barnabas.broker.security.client_host import client_host
 from barnabas.security.principal import KafkaPrincipal
 
 
 class Session:
-    """`host` is the address of the client, as ACLs name it. `expires_ms` is in the broker's monotonic time; None: the session does not
-    expire. `is_token` says that the client authenticated with a delegation token, and so may not create another."""
+    """`host` is the address of the client in Java's notation, as ACLs name it. `expires_ms` is in the broker's monotonic time; None: the
+    session does not expire. `is_token` says that the client authenticated with a delegation token, and so may not create another."""
 
     __slots__ = ("expires_ms", "host", "is_token", "mechanism", "principal")
 
@@ -26,7 +27,7 @@ class Session:
         is_token: bool = False,
     ) -> None:
         self.principal = principal
-        self.host = host
+        self.host = client_host(host)
         self.mechanism = mechanism
         self.expires_ms = expires_ms
         self.is_token = is_token

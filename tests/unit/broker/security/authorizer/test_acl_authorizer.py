@@ -82,6 +82,13 @@ def test_an_acl_of_a_host_is_about_clients_on_that_host(broker: Authorized) -> N
     assert not broker.allows(WRITE, "orders", host="10.0.0.2")
 
 
+def test_the_host_of_an_ipv4_client_is_its_own_on_a_listener_for_both(broker: Authorized) -> None:
+    broker.add(acl("orders", READ), acl("orders", READ, DENY, host="10.0.0.2"), acl("orders", WRITE, host="0:0:0:0:0:0:0:1"))
+    assert broker.allows(READ, "orders", host="::ffff:10.0.0.1")
+    assert not broker.allows(READ, "orders", host="::ffff:10.0.0.2")
+    assert broker.allows(WRITE, "orders", host="::1")
+
+
 @pytest.mark.parametrize("operation", [READ, WRITE, AclOperation.DELETE, AclOperation.ALTER])
 def test_who_may_read_write_delete_or_alter_may_describe(broker: Authorized, operation: AclOperation) -> None:
     broker.add(acl("orders", operation))
