@@ -20,13 +20,19 @@ _FIELDS: Final = ("iterations", "name", "password", "salt", "saltedpassword")
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
+    """`replaces` says that an existing credential of the user is replaced; otherwise it stays."""
+
     name: str
     mechanism: str
     credential: ScramCredential
+    replaces: bool = False
 
     @classmethod
-    def of_password(cls, name: str, password: str, mechanism: str = "SCRAM-SHA-512", iterations: int = ITERATIONS_MIN) -> NewUser:
-        return cls(name, mechanism, ScramCredential.of_password(mechanism, password, secrets.token_bytes(SALT_BYTES), iterations))
+    def of_password(
+        cls, name: str, password: str, mechanism: str = "SCRAM-SHA-512", iterations: int = ITERATIONS_MIN, replaces: bool = False
+    ) -> NewUser:
+        credential = ScramCredential.of_password(mechanism, password, secrets.token_bytes(SALT_BYTES), iterations)
+        return cls(name, mechanism, credential, replaces)
 
     @classmethod
     def parse(cls, argument: str) -> NewUser:

@@ -14,16 +14,19 @@ from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
-from barnabas.endpoint import host_and_port
+from barnabas.endpoint import SecurityProtocol, host_and_port
 from barnabas.layout.layout import FIRST_NODE, Layout
+from barnabas.layout.layout_file import find_layout
+from barnabas.storage.directory.log_dir import SECURE_DIR
 from barnabas.storage.directory.meta_properties import MetaPropertiesFile
 from barnabas.storage.disk.files import Files
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
 from barnabas.tools.running.broker_count import broker_count
 from barnabas.tools.running.data_home import data_home, refuse_other_layout
 from barnabas.tools.running.overrides import Overrides, read_overrides
-from barnabas.tools.running.run import Serve, run
+from barnabas.tools.running.run import Serve, run, serve
 from barnabas.tools.running.run_options import add_run_options
+from barnabas.tools.running.secured import Secured, is_secured, prepare
 from barnabas.tools.running.settings import Settings, settings
 
 if TYPE_CHECKING:
@@ -65,8 +68,10 @@ def main(arguments: Sequence[str]) -> int:
         overridden.update(read.properties)
         return read
 
-    serve = None if given.brokers == 1 else _several(given, overrides)
-    return run(lambda: _settings(given, overrides()), given.log_level, given.log_format, serve, lambda text: in_options(text, overridden))
+    serve_with = _several(given, overrides) if given.brokers > 1 else _one_secured(given) if given.secure else None
+    return run(
+        lambda: _settings(given, overrides()), given.log_level, given.log_format, serve_with, lambda text: in_options(text, overridden)
+    )
 
 
 def build_parser() -> ArgumentParser:
@@ -75,6 +80,11 @@ def build_parser() -> ArgumentParser:
     parser.add_argument("--host", default="localhost", help="the name or address to listen on, IPv6 too; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {data_home()}")
     parser.add_argument("--brokers", type=broker_count, default=1, metavar="N", help="a cluster of so many, on ports from --port on")
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="TLS, passwords and access lists: makes certificates and the user admin, in the directory secure of the data",
+    )
     add_run_options(parser, log_level="warning")
     return parser
 
@@ -90,40 +100,71 @@ def in_options(text: str, overridden: Collection[str]) -> str:
 def _several(given: Namespace, overrides: Callable[[], Overrides]) -> Serve:
     """Broker N has its logs in the directory broker-N, and the next port; one metadata store beside them serves all."""
 
-    async def serve(first: BrokerConfig, log_format: str) -> int:
+    async def serve_all(first: BrokerConfig, log_format: str) -> int:
         from barnabas.tools.running.run_many import serve_many
 
         data = os.path.dirname(first.log_dirs[0])
         configs = [first, *(_settings(given, overrides(), number).config for number in range(2, given.brokers + 1))]
-        return await serve_many(configs, data, log_format)
+        if not given.secure:
+            return await serve_many(configs, data, log_format)
+        secured = _secured(given)
+        return await serve_many(configs, data, log_format, secured.new_users, secured.usage)
 
-    return serve
+    return serve_all
+
+
+def _one_secured(given: Namespace) -> Serve:
+    async def serve_secured(config: BrokerConfig, log_format: str) -> int:
+        secured = _secured(given)
+        return await serve(config, log_format, secured.new_users, secured.usage)
+
+    return serve_secured
+
+
+def _secured(given: Namespace) -> Secured:
+    return _prepared(_data(given), _host(given))
+
+
+@cache  # a second call would not know that the passwords are new
+def _prepared(data: str, host: str) -> Secured:
+    return prepare(data, [host])
 
 
 def _settings(given: Namespace, overrides: Overrides, number: int = 1) -> Settings:
-    host = given.host.removeprefix("[").removesuffix("]")
-    data = os.path.abspath(os.path.expanduser(given.data or data_home()))
+    data = _data(given)
     if "," in data:
         raise CannotRun(ExitCode.INVALID_CONFIG, f"--data {data}: log.dirs is a list with commas, so a directory's name cannot have one")
     if "log.dirs" not in overrides.properties:
         refuse_other_layout(data, Layout(given.brokers))
-    if given.brokers > 1:
-        return _one_of_several(given, overrides, number, host, data)
-    own = {"log.dirs": data, "listeners": f"PLAINTEXT://{host_and_port(host, given.port)}"}
-    if _is_every_address(host):  # clients cannot connect to a wildcard address: advertise the name of this machine
-        own["advertised.listeners"] = f"PLAINTEXT://{host_and_port(socket.gethostname(), given.port)}"
+    remarks = overrides.remarks
+    if given.secure:
+        if number == 1 and not is_secured(data) and find_layout(Files(), data) is not None:
+            remarks = (*remarks, f"The data in {data} was open until now: from here on only users with a password and ACLs reach it")
+    elif is_secured(data):
+        raise CannotRun(
+            ExitCode.INVALID_CONFIG,
+            f"the data in {data} is secured: start it with --secure, or remove {data}/{SECURE_DIR} to open it to everybody on this machine",
+        )
+    own = _one_of_several(given, number, data) if given.brokers > 1 else _single(given, overrides, data)
+    made = settings({**_ONE_NODE, **own, **overrides.properties}, remarks)
+    if given.secure:
+        _require_secured(made.config)
+    return made
+
+
+def _single(given: Namespace, overrides: Overrides, data: str) -> dict[str, str]:
+    own = {"log.dirs": data, **_listener(given, given.port)}
     if "broker.id" not in overrides.properties and "node.id" not in overrides.properties:
         own["broker.id"] = _node_id(data)
-    return settings({**_ONE_NODE, **own, **overrides.properties}, overrides.remarks)
+    return own
 
 
-def _one_of_several(given: Namespace, overrides: Overrides, number: int, host: str, data: str) -> Settings:
+def _one_of_several(given: Namespace, number: int, data: str) -> dict[str, str]:
     layout = Layout(given.brokers)
     factor, in_sync = str(layout.replication_factor), str(layout.min_in_sync)
-    port = given.port + number - 1 if given.port else 0
-    own = {
+    return {
         "log.dirs": f"{data}/{layout.node_dir(number)}",
-        "listeners": f"PLAINTEXT://{host_and_port(host, port)}",
+        **_listener(given, given.port + number - 1 if given.port else 0),
         "broker.id": str(number),
         "default.replication.factor": factor,
         "offsets.topic.replication.factor": factor,
@@ -133,9 +174,29 @@ def _one_of_several(given: Namespace, overrides: Overrides, number: int, host: s
         "share.coordinator.state.topic.min.isr": in_sync,
         "controlled.shutdown.enable": "false",  # all brokers stop together: no other broker can take over leadership
     }
-    if _is_every_address(host):
-        own["advertised.listeners"] = f"PLAINTEXT://{host_and_port(socket.gethostname(), port)}"
-    return settings({**_ONE_NODE, **own, **overrides.properties}, overrides.remarks)
+
+
+def _listener(given: Namespace, port: int) -> dict[str, str]:
+    host, protocol = _host(given), "SASL_SSL" if given.secure else "PLAINTEXT"
+    own = {"listeners": f"{protocol}://{host_and_port(host, port)}"}
+    if _is_every_address(host):  # clients cannot connect to a wildcard address: advertise the name of this machine
+        own["advertised.listeners"] = f"{protocol}://{host_and_port(socket.gethostname(), port)}"
+    return own | (_secured(given).broker_settings if given.secure else {})
+
+
+def _require_secured(config: BrokerConfig) -> None:
+    """An --override may have other listeners."""
+    for endpoint in config.broker_listeners:
+        if endpoint.security_protocol is not SecurityProtocol.SASL_SSL:
+            raise CannotRun(ExitCode.INVALID_CONFIG, f"the listener {endpoint} is not secured: use SASL_SSL, or start without --secure")
+
+
+def _data(given: Namespace) -> str:
+    return os.path.abspath(os.path.expanduser(given.data or data_home()))
+
+
+def _host(given: Namespace) -> str:
+    return str(given.host).removeprefix("[").removesuffix("]")
 
 
 def _node_id(data: str) -> str:

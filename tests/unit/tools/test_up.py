@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config import BrokerConfig
+from barnabas.endpoint import SecurityProtocol
 from barnabas.storage.directory.log_dir import LogDir
 from barnabas.storage.disk.files import Files
 from barnabas.tools import up
@@ -36,9 +37,15 @@ def up_fails() -> UpFails:
 
 
 def config(
-    data: Path, host: str = "localhost", port: int = 9092, override: tuple[str, ...] = (), brokers: int = 1, number: int = 1
+    data: Path,
+    host: str = "localhost",
+    port: int = 9092,
+    override: tuple[str, ...] = (),
+    brokers: int = 1,
+    number: int = 1,
+    secure: bool = False,
 ) -> BrokerConfig:
-    given = Namespace(host=host, port=port, data=str(data), brokers=brokers)
+    given = Namespace(host=host, port=port, data=str(data), brokers=brokers, secure=secure)
     return up._settings(given, Overrides(parse_overrides(override)), number).config
 
 
@@ -155,3 +162,29 @@ def test_a_file_in_place_of_the_directory_is_told_with_the_option_for_another(tm
     (tmp_path / "file").touch()
     told = up_fails(ExitCode.DISK_UNUSABLE, "--port", "0", "--data", str(tmp_path / "file"))
     assert told.endswith("Not a directory; name another directory with --data\n")
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_a_secured_broker_authenticates_everybody(tmp_path: Path, brokers: int) -> None:
+    made = config(tmp_path, brokers=brokers, secure=True)
+    assert [endpoint.security_protocol for endpoint in made.listeners] == [SecurityProtocol.SASL_SSL]
+    assert made.inter_broker_security_protocol is SecurityProtocol.SASL_SSL
+    assert made["authorizer.class.name"] and made.properties["super.users"] == "User:admin;User:broker"
+
+
+def test_secured_data_is_not_opened_without_saying_so(tmp_path: Path) -> None:
+    config(tmp_path, secure=True)
+    with pytest.raises(CannotRun, match=r"is secured: start it with --secure, or remove .*/secure"):
+        config(tmp_path)
+
+
+def test_open_data_that_becomes_secured_is_told(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=c\n")
+    given = Namespace(host="localhost", port=9092, data=str(tmp_path), brokers=1, secure=True)
+    assert any("was open until now" in remark for remark in up._settings(given, Overrides({})).remarks)
+    assert not any("was open until now" in remark for remark in up._settings(given, Overrides({})).remarks)
+
+
+def test_an_open_listener_is_refused_beside_secure(tmp_path: Path) -> None:
+    with pytest.raises(CannotRun, match=r"PLAINTEXT://.* is not secured: use SASL_SSL, or start without --secure"):
+        config(tmp_path, override=("listeners=SASL_SSL://localhost:0,PLAINTEXT://localhost:1",), secure=True)

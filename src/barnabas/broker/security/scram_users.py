@@ -63,7 +63,7 @@ class ScramUsers:
         for user in users:
             change = ScramChange(user.name, user.mechanism, user.credential)
             existing = await self._admin.fetch_config(USER, sanitize(user.name))
-            if user.mechanism in existing:
+            if user.mechanism in existing and not user.replaces:
                 _log.info("User %s has a %s credential already: it is not changed", user.name, user.mechanism)
             else:
                 await self._admin.update_config(USER, sanitize(user.name), change.applied)

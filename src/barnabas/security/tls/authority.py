@@ -39,6 +39,15 @@ class Issued:
     def der(self) -> bytes:
         return self.certificate.public_bytes(Encoding.DER)
 
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names and addresses that the certificate is valid for."""
+        try:
+            names = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except x509.ExtensionNotFound:
+            return frozenset()
+        return frozenset(str(name.value) for name in names)
+
     def key_pem(self, password: str | None = None) -> str:
         encryption = NoEncryption() if password is None else BestAvailableEncryption(password.encode())
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()

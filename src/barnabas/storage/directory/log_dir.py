@@ -36,6 +36,7 @@ LOCK_FILE: Final = ".lock"
 CLUSTER_METADATA_DIR: Final = "__cluster_metadata-0"
 # The working directory of `barnabas convert`. Without a journal its content may be ignored.
 CONVERSION_DIR: Final = "barnabas-conversion"
+SECURE_DIR: Final = "secure"  # certificates and passwords of `barnabas up --secure`
 CONVERSION_JOURNAL: Final = "journal.json"
 
 
@@ -131,7 +132,7 @@ class LogDir:
     def _directories(self) -> list[str]:
         directories: list[str] = []
         for entry in self.files.list_dir(self.path):
-            if not entry.is_dir or entry.name == CLUSTER_METADATA_DIR or self._is_of_conversion(entry.name):
+            if not entry.is_dir or entry.name in (CLUSTER_METADATA_DIR, SECURE_DIR) or self._is_of_conversion(entry.name):
                 continue
             if names.NODE_DIR.fullmatch(entry.name) and self._is_of_broker(entry.name):
                 continue

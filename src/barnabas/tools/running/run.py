@@ -27,6 +27,7 @@ from barnabas.security.new_user import NewUser
 from barnabas.storage.log_manager import AllLogDirsFailed
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode, explain
 from barnabas.tools.running import logs
+from barnabas.tools.running.open_listeners import open_listeners_remark
 from barnabas.tools.running.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,8 +47,13 @@ QUICK_TIMEOUT_MS: Final = 0
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 Serve = Callable[["BrokerConfig", str], Coroutine[Any, Any, int]]
+Usage = Callable[[str], Sequence[str]]  # lines for people that say how clients connect, of the address of the first broker
 
 _log = logging.getLogger(__name__)
+
+
+def no_usage(address: str) -> Sequence[str]:
+    return ()
 
 
 def run(
@@ -65,6 +71,8 @@ def run(
         settings = make_settings()
         for remark in settings.remarks:
             _log.warning("%s", remark)
+        if (open_listeners := open_listeners_remark(settings.config)) is not None:
+            _log.warning("%s", open_listeners)
         _prepare_process()
         return event_loop.run((serve_with or serve)(settings.config, log_format))
     except Exception as error:
@@ -85,7 +93,7 @@ def tell(error: Exception, log_format: str = "text", reword: Callable[[str], str
     return known.code
 
 
-async def serve(config: BrokerConfig, log_format: str, new_users: Sequence[NewUser] = ()) -> int:
+async def serve(config: BrokerConfig, log_format: str, new_users: Sequence[NewUser] = (), usage: Usage = no_usage) -> int:
     from barnabas.broker.server.server import BrokerServer
 
     stop = StopSignals()
@@ -93,7 +101,7 @@ async def serve(config: BrokerConfig, log_format: str, new_users: Sequence[NewUs
     await server.start()
     enable_collector()
     try:
-        _announce(server, config, log_format)
+        _announce(server, config, log_format, usage)
         failed = server.failed
         await _either(failed, stop.first)
     finally:
@@ -167,16 +175,21 @@ def _prepare_process() -> None:
         _log.warning("The limit of open files stays at %d: %s", resource.getrlimit(resource.RLIMIT_NOFILE)[0], error)
 
 
-def _announce(server: BrokerServer, config: BrokerConfig, log_format: str) -> None:
+def _announce(server: BrokerServer, config: BrokerConfig, log_format: str, usage: Usage) -> None:
     """Prints the banner for people and the ready line for programs, and notifies the service manager."""
     listening = ",".join(str(endpoint) for endpoint in server.endpoints)
     cluster_id, node_id = server.broker.cluster_id, server.broker.broker_id
     addresses = ", ".join(host_and_port(endpoint.host, endpoint.port) for endpoint in server.advertised)
     if log_format == "text":
         about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
-        print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
+        print_banner(addresses, about, usage)
     print(f"ready listeners={listening} node.id={node_id} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
     notify("READY=1")
+
+
+def print_banner(addresses: str, about: str, usage: Usage) -> None:
+    lines = [f"Barnabas is ready at {addresses}", about, *usage(addresses.partition(",")[0]), "stop it with Ctrl-C"]
+    print("\n  ".join(lines), file=sys.stderr, flush=True)
 
 
 def notify(state: str) -> None:

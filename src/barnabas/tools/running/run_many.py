@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.endpoint import host_and_port
 from barnabas.layout.layout import STORE_NAME, Layout
 from barnabas.layout.layout_file import LayoutFile
+from barnabas.security.new_user import NewUser
 from barnabas.storage.directory.log_dir import LogDir
 from barnabas.storage.disk.files import Files
 from barnabas.tools.command_line.exit_codes import ExitCode
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from barnabas.metadata.local import LocalTree
 
 
-async def serve_many(configs: Sequence[BrokerConfig], data: str, log_format: str) -> int:
+async def serve_many(
+    configs: Sequence[BrokerConfig],
+    data: str,
+    log_format: str,
+    new_users: Sequence[NewUser] = (),
+    usage: run.Usage = run.no_usage,
+) -> int:
     """`data` holds the metadata store of all brokers, and one directory for the logs of each."""
     from barnabas.broker.clock import Clock
     from barnabas.metadata.embedded import open_embedded
@@ -39,14 +45,14 @@ async def serve_many(configs: Sequence[BrokerConfig], data: str, log_format: str
         _claim(data, Layout(len(configs)), cleanup)
         tree = open_embedded(f"{data}/{STORE_NAME}", Clock().now_ms)
         cleanup.push_async_callback(tree.close)
-        servers = []
+        servers: list[BrokerServer] = []
         for config in configs:
-            server = _made(config, tree)
+            server = _made(config, tree, () if servers else new_users)
             await server.start()
             cleanup.push_async_callback(run.shut_down, server, stop)
             servers.append(server)
         run.enable_collector()
-        _announce(servers, configs, log_format)
+        _announce(servers, configs, log_format, usage)
         failed = [server.failed for server in servers]
         ends: list[asyncio.Future[Any]] = [*failed, stop.first]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -67,11 +73,11 @@ def _claim(data: str, layout: Layout, cleanup: AsyncExitStack) -> None:
         noted.write(layout)
 
 
-def _made(config: BrokerConfig, tree: LocalTree) -> BrokerServer:
+def _made(config: BrokerConfig, tree: LocalTree, new_users: Sequence[NewUser]) -> BrokerServer:
     from barnabas.broker.environment import Environment
     from barnabas.broker.server.server import BrokerServer
 
-    return BrokerServer(config, environment=Environment(tree=partial(_view, tree), is_shared=True))
+    return BrokerServer(config, environment=Environment(tree=partial(_view, tree), is_shared=True), new_users=new_users)
 
 
 async def _view(tree: LocalTree, _: str) -> SharedStore:
@@ -80,7 +86,7 @@ async def _view(tree: LocalTree, _: str) -> SharedStore:
     return SharedStore(tree)
 
 
-def _announce(servers: Sequence[BrokerServer], configs: Sequence[BrokerConfig], log_format: str) -> None:
+def _announce(servers: Sequence[BrokerServer], configs: Sequence[BrokerConfig], log_format: str, usage: run.Usage) -> None:
     listening = ",".join(str(endpoint) for server in servers for endpoint in server.endpoints)
     addresses = ", ".join(host_and_port(endpoint.host, endpoint.port) for server in servers for endpoint in server.advertised)
     cluster_id = servers[0].broker.cluster_id
@@ -88,6 +94,6 @@ def _announce(servers: Sequence[BrokerServer], configs: Sequence[BrokerConfig], 
     if log_format == "text":
         log_dirs = ", ".join(log_dir for config in configs for log_dir in config.log_dirs)
         about = f"cluster {cluster_id}, {len(servers)} brokers, data in {log_dirs}"
-        print(f"Barnabas is ready at {addresses}\n  {about}\n  stop it with Ctrl-C", file=sys.stderr, flush=True)
+        run.print_banner(addresses, about, usage)
     print(f"ready listeners={listening} node.id={nodes} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
     run.notify("READY=1")
