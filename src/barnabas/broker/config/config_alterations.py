@@ -20,6 +20,7 @@ from barnabas.broker.config.alter import Operation, apply_to_broker, apply_to_ot
 from barnabas.broker.config.client_metrics import validate_client_metrics
 from barnabas.broker.config.groups import validate_group
 from barnabas.broker.config.log_levels import LogLevels
+from barnabas.broker.config.password_configs import PasswordConfigs
 from barnabas.broker.config.policies import AlterConfigMetadata, AlterConfigPolicy
 from barnabas.broker.config.synonyms import config_key
 from barnabas.broker.config.validation import UnmetRequirement
@@ -84,6 +85,7 @@ class ConfigAlterations:
         tree: TreeClient,
         log_levels: LogLevels,
         policy: AlterConfigPolicy | None,
+        passwords: PasswordConfigs,
         turns: Turns | None = None,
     ) -> None:
         self._broker_id = broker_id
@@ -92,6 +94,7 @@ class ConfigAlterations:
         self._tree = tree
         self._log_levels = log_levels
         self._policy = policy
+        self._passwords = passwords
         self._turns = turns  # of the event loop: validating the configs of a topic takes most of a millisecond
 
     async def alter(self, alterations: Sequence[Alteration], validate_only: bool) -> list[AlterationOutcome]:
@@ -131,14 +134,17 @@ class ConfigAlterations:
             self._check_node_id(name, "Unexpected broker id, expected {0}, but received {1}")
         entity = _entity(kind, name)
         # The name is validated later, with the configs. Until then it may be one that cannot be a znode name.
-        current = await self._admin.fetch_config(_ENTITY_TYPES[kind], entity) if _may_exist(kind, name) else {}
+        stored = await self._admin.fetch_config(_ENTITY_TYPES[kind], entity) if _may_exist(kind, name) else {}
+        current = self._passwords.decoded(stored) if kind is ConfigResourceType.BROKER else stored
         changed = self._changed(alteration, current)
-        self._validate(kind, name, changed, current)
+        self._validate(kind, name, changed)
         if kind is ConfigResourceType.TOPIC and not await self._admin.topic_exists(name):
             raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
         self._apply_policy(alteration, current, changed)
         # A broker reloads its configs even if they are equal: the files that they name may have changed.
-        if not validate_only and (changed != current or kind is ConfigResourceType.BROKER):
+        if not validate_only and kind is ConfigResourceType.BROKER:
+            await self._write(kind, entity, self._with_encoded_passwords(alteration, changed, stored, current))
+        elif not validate_only and changed != current:
             await self._write(kind, entity, changed)
 
     def _alter_log_levels(self, alteration: Alteration, validate_only: bool) -> None:
@@ -163,14 +169,27 @@ class ConfigAlterations:
         keys: Mapping[str, ConfigKey] = TOPIC_CONFIGS if alteration.kind is ConfigResourceType.TOPIC else {}
         return apply_to_others(current, alteration.operations, keys.get)
 
-    def _validate(self, kind: ConfigResourceType, name: str, changed: dict[str, str], current: Mapping[str, str]) -> None:
+    def _with_encoded_passwords(
+        self, alteration: Alteration, changed: Mapping[str, str], stored: Mapping[str, str], current: Mapping[str, str]
+    ) -> dict[str, str]:
+        """A stored password that this broker cannot decode stays as it is, unless the alteration names or replaces it."""
+        named = {operation.name for operation in alteration.operations}
+        kept = {name: text for name, text in stored.items() if name not in current and name not in named and not alteration.replaces}
+        try:
+            return self._passwords.encoded(changed, stored, current) | kept
+        except InvalidConfig as error:
+            _log.warning("A dynamic password of broker %r is refused: set password.encoder.secret on every broker", alteration.name)
+            resource = f"ConfigResource(type=BROKER, name='{alteration.name}')"
+            raise InvalidRequest(f"Invalid config value for resource {resource}: {error}") from error
+
+    def _validate(self, kind: ConfigResourceType, name: str, changed: dict[str, str]) -> None:
         if kind is ConfigResourceType.TOPIC:
             if not name:
                 raise InvalidRequest("Default topic resources are not allowed.")
             topic_name.validate(name)
             validate_topic(changed, self._config.current)
         elif kind is ConfigResourceType.BROKER:
-            self._validate_broker(changed, current, per_broker=bool(name))
+            self._validate_broker(changed, per_broker=bool(name))
         elif kind is ConfigResourceType.CLIENT_METRICS:
             validate_client_metrics(name, changed)
         else:
@@ -178,7 +197,7 @@ class ConfigAlterations:
                 raise InvalidRequest("Default group resources are not allowed.")
             validate_group(changed, self._config.current)
 
-    def _validate_broker(self, changed: Mapping[str, str], current: Mapping[str, str], per_broker: bool) -> None:
+    def _validate_broker(self, changed: Mapping[str, str], per_broker: bool) -> None:
         """Kafka returns INVALID_REQUEST for an invalid broker config, and keeps it for compatibility with its clients."""
         try:
             self._config.validate(changed, per_broker)
@@ -186,13 +205,6 @@ class ConfigAlterations:
             raise InvalidRequest(f"requirement failed: {error}") from error
         except InvalidConfig as error:
             raise InvalidRequest(str(error)) from error
-        for name, text in changed.items():
-            key = config_key(name)
-            if key is not None and key.sensitive and current.get(name) != text:
-                raise InvalidRequest(
-                    f"Password encoder secret not configured: {name} would have to be encrypted, and this broker has no cipher for it. "
-                    "Set it in server.properties."
-                )
 
     def _apply_policy(self, alteration: Alteration, current: Mapping[str, str], changed: Mapping[str, str]) -> None:
         """The policy gets the named configs that change. As in Kafka, it does not get those that a replacement removes implicitly."""

@@ -18,6 +18,7 @@ from barnabas.broker.config.config_alterations import Alteration, AlterationOutc
 from barnabas.broker.config.config_changes import ConfigChangeListener
 from barnabas.broker.config.groups import describe_group
 from barnabas.broker.config.log_levels import LogLevels
+from barnabas.broker.config.password_configs import PasswordConfigs, is_password
 from barnabas.broker.config.policies import ALTER_CONFIG_POLICY, load_policy
 from barnabas.broker.config.synonyms import config_key
 from barnabas.broker.scheduling.turns import Turns
@@ -66,7 +67,8 @@ class ConfigManager:
         self._topics: dict[str, dict[str, str]] = {}
         self._changes = ConfigChangeListener(tree, self._apply_change, clock.now_ms)
         policy = load_policy(config.static, ALTER_CONFIG_POLICY)
-        self._alterations = ConfigAlterations(broker_id, config, admin_tree, tree, self.log_levels, policy, turns)
+        self._passwords = PasswordConfigs(config.static)
+        self._alterations = ConfigAlterations(broker_id, config, admin_tree, tree, self.log_levels, policy, self._passwords, turns)
 
     async def start(self) -> None:
         """Reads all configs and listens for changes. To be called before the logs are loaded, so that they get their own configs."""
@@ -77,8 +79,9 @@ class ConfigManager:
         for user, properties in (await self._admin.fetch_all_configs("users")).items():
             self._update_user(user, properties)
         brokers = await self._admin.fetch_configs("brokers", [DEFAULT_ENTITY, str(self._broker_id)])
-        changed = self.config.update_default(_without_passwords(brokers[DEFAULT_ENTITY]))
-        changed |= self.config.update_broker(_without_passwords(brokers[str(self._broker_id)]))
+        own = await self._with_new_secret(brokers[str(self._broker_id)])
+        changed = self.config.update_default(self._passwords.decoded(brokers[DEFAULT_ENTITY]))
+        changed |= self.config.update_broker(self._passwords.decoded(own))
         self._apply_log_configs()
         self._notify_broker_change(changed)
 
@@ -139,6 +142,14 @@ class ConfigManager:
         children = await self._tree.children(paths.config_type(entity_type))
         return [desanitize(name) for name in children.names] if children is not None else []
 
+    async def _with_new_secret(self, stored: dict[str, str]) -> dict[str, str]:
+        """Encodes the passwords of this broker anew if password.encoder.old.secret has encoded them."""
+        properties = self._passwords.with_new_secret(stored)
+        if properties != stored:
+            await self._admin.change_broker_config(self._broker_id, properties)
+            _log.info("The dynamic passwords of this broker are encoded with the new password.encoder.secret")
+        return properties
+
     async def _fetch_all(self, entity_type: str) -> dict[str, dict[str, str]]:
         return {desanitize(name): properties for name, properties in (await self._admin.fetch_all_configs(entity_type)).items()}
 
@@ -167,7 +178,7 @@ class ConfigManager:
 
     def _update_broker(self, entity: str, properties: dict[str, str]) -> None:
         update = self.config.update_default if entity == DEFAULT_ENTITY else self.config.update_broker
-        changed = update(_without_passwords(properties))
+        changed = update(self._passwords.decoded(properties))
         if any(name.startswith(_LOG_DEFAULTS) for name in changed):
             self._apply_log_configs()
         self._notify_broker_change(changed)
@@ -241,14 +252,6 @@ def _is_usable(name: str, text: str) -> bool:
     return True
 
 
-def _without_passwords(properties: dict[str, str]) -> dict[str, str]:
-    """Kafka in ZooKeeper mode encrypts passwords with password.encoder.secret, which Barnabas cannot decrypt."""
-    for name in properties:
-        if _is_password(name):
-            _log.error("The dynamic config %s is ignored: it is encrypted. Set it in server.properties.", name)
-    return {name: text for name, text in properties.items() if not _is_password(name)}
-
-
 def _loggable(entity_type: str, properties: dict[str, str]) -> dict[str, str]:
     """Hides possible secrets: passwords, unknown settings, and all configs of users, which include credentials."""
     hidden = {name for name in properties if entity_type == "users" or (entity_type == "brokers" and _is_secret(name))}
@@ -256,9 +259,4 @@ def _loggable(entity_type: str, properties: dict[str, str]) -> dict[str, str]:
 
 
 def _is_secret(name: str) -> bool:
-    return _is_password(name) or config_key(name) is None
-
-
-def _is_password(name: str) -> bool:
-    key = config_key(name)
-    return key is not None and key.sensitive
+    return is_password(name) or config_key(name) is None
