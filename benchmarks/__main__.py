@@ -20,6 +20,7 @@ from benchmarks import (
     groups,
     many_topics,
     report,
+    security,
     spark,
     storage,
     transactions,
@@ -34,6 +35,7 @@ PARTS = {
     "clients": clients,
     "many-topics": many_topics,
     "connections": connections,
+    "security": security,
     "storage": storage,
     "spark": spark,
 }

@@ -202,12 +202,13 @@ def main() -> int:
     parser.add_argument("--max-bytes", type=int, default=1 << 20)
     parser.add_argument("--rate", type=int, default=5000)
     parser.add_argument("--tick-ms", type=int, default=1)
+    parser.add_argument("--tls", metavar="AUTHORITY", help="the file of the certificate authority")
     a = parser.parse_args()
     if a.mode == "latency":
         found = latency("127.0.0.1", a.port, a.topic, a.record_size, a.rate, a.seconds, a.tick_ms)
     else:
         batch = Batch.of_bytes(a.record_size, a.batch_bytes)
-        with Client("127.0.0.1", a.port) as client:
+        with Client("localhost", a.port, authority=a.tls) as client:
             if a.mode == "produce":
                 found = produce(client, a.topic, batch, a.seconds, a.in_flight)
             else:

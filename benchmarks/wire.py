@@ -6,6 +6,7 @@ What it costs itself is part of every figure, the same for both brokers; so it p
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
@@ -27,9 +28,15 @@ DELETE_TOPICS_VERSION = 5
 
 
 class Client:
-    def __init__(self, host: str, port: int, timeout: float = 60) -> None:
+    """`authority` is the file of the certificate authority; with it the connection has TLS."""
+
+    def __init__(self, host: str, port: int, timeout: float = 60, authority: str | None = None) -> None:
         self.socket = socket.create_connection((host, port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._receive_flags = int(socket.MSG_WAITALL)
+        if authority is not None:
+            self.socket = ssl.create_default_context(cafile=authority).wrap_socket(self.socket, server_hostname=host)
+            self._receive_flags = 0  # TLS knows none
         self._received = bytearray()
 
     def __enter__(self) -> Client:
@@ -86,7 +93,7 @@ class Client:
     def _fill(self, into: memoryview) -> None:
         filled = 0
         while filled < len(into):
-            count = self.socket.recv_into(into[filled:], 0, socket.MSG_WAITALL)
+            count = self.socket.recv_into(into[filled:], 0, self._receive_flags)
             if not count:
                 raise ConnectionError("The broker has closed the connection")
             filled += count

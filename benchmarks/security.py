@@ -1,0 +1,86 @@
+"""What security costs: authorization next to this broker without any, TLS and SASL next to Apache Kafka 4.2.0 with the same settings.
+
+Both secured brokers have 1,000 ACLs, of which the authorizer consults those of the client. A handshake is a new connection: TLS, the SASL
+exchange of SCRAM-SHA-256, and one Metadata; the client has computed its salted password before. Everything runs on one machine, by turns.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from benchmarks import peers, secured_peers
+from benchmarks.broker import Load, generate
+from benchmarks.peers import Peer
+from benchmarks.report import Comparison, Figure
+from benchmarks.secured_peers import SecuredPeer
+from benchmarks.wire import Client
+
+LOAD = Load(1024, 16384, 1, 300)
+SECONDS = 4
+HANDSHAKE_SECONDS = 5
+OPEN = "Barnabas without security"
+
+
+def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
+    with secured_peers.apache_kafka() as theirs, secured_peers.barnabas() as ours, peers.barnabas() as without:
+        return [*_authorization(ours, without, turns), *_encryption(ours, theirs, turns), _handshakes(ours, theirs, turns)]
+
+
+def _authorization(ours: SecuredPeer, without: Peer, turns: int) -> list[Comparison]:
+    produce = Comparison(f"produce {LOAD}, {secured_peers.ACLS:,} ACLs", "MB/s", 0.97, other=OPEN)
+    consume = Comparison(f"consume {LOAD}, {secured_peers.ACLS:,} ACLs", "MB/s", 0.97, other=OPEN)
+    for turn in range(turns + 1):
+        pairs = ((ours.peer.port, produce.ours, consume.ours), (without.port, produce.theirs, consume.theirs))
+        for port, produced, consumed in pairs if turn % 2 else reversed(pairs):
+            rates = _produce_and_consume(port, port, f"authorized-{turn}")
+            if turn > 0:
+                produced.append(rates[0])
+                consumed.append(rates[1])
+    return [produce, consume]
+
+
+def _encryption(ours: SecuredPeer, theirs: SecuredPeer, turns: int) -> list[Comparison]:
+    produce = Comparison(f"produce {LOAD}, TLS", "MB/s", 1)
+    consume = Comparison(f"consume {LOAD}, TLS", "MB/s", 1)
+    for turn in range(turns + 1):
+        for secured, produced, consumed in ((ours, produce.ours, consume.ours), (theirs, produce.theirs, consume.theirs)):
+            tls = ("--tls", str(secured.authority))
+            rates = _produce_and_consume(secured.ports["TLS"], secured.peer.port, f"encrypted-{turn}", *tls)
+            if turn > 0:
+                produced.append(rates[0])
+                consumed.append(rates[1])
+    return [produce, consume]
+
+
+def _handshakes(ours: SecuredPeer, theirs: SecuredPeer, turns: int) -> Comparison:
+    rates = Comparison("SASL_SSL handshakes, SCRAM-SHA-256", "connections/s", 1)
+    for turn in range(turns + 1):
+        for secured, measured in ((ours, rates.ours), (theirs, rates.theirs)):
+            rate = _handshake_rate(secured)
+            if turn > 0:
+                measured.append(rate)
+    return rates
+
+
+def _produce_and_consume(port: int, admin_port: int, name: str, *options: str) -> tuple[float, float]:
+    topic = f"{secured_peers.TOPIC_PREFIX}{name}"
+    with Client("127.0.0.1", admin_port) as admin:
+        admin.create_topics([topic], configs={"file.delete.delay.ms": "0"})
+        written = generate(port, "produce", topic, *LOAD.sizes, "--seconds", str(SECONDS), *options)
+        records = str(int(written["records"]))
+        read = generate(port, "consume", topic, *LOAD.sizes, "--records", records, "--max-bytes", str(4 << 20), *options)
+        admin.delete_topics([topic])
+    return written["mb_s"], read["mb_s"]
+
+
+def _handshake_rate(secured: SecuredPeer) -> float:
+    command = [sys.executable, "-m", "benchmarks.handshakes", str(secured.ports["SASLTLS"]), str(secured.authority), str(HANDSHAKE_SECONDS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr[-1500:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    rate: float = found["connections_s"]
+    return rate
