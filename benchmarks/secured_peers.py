@@ -112,9 +112,7 @@ def _settings(ports: dict[str, int], files: Certificates, authorizer: str) -> di
     return {
         "listeners": ",".join(f"{name}://localhost:{port}" for name, port in ports.items()),
         "advertised.listeners": ",".join(f"{name}://localhost:{ports[name]}" for name in _LISTENERS),
-        "listener.security.protocol.map": ",".join(
-            f"{name}:{kind}" for name, kind in (_LISTENERS | {"CONTROLLER": "SASL_PLAINTEXT"}).items()
-        ),
+        "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in protocols.items()),
         "inter.broker.listener.name": "PLAINTEXT",
         "authorizer.class.name": authorizer,
         "super.users": f"User:{ADMIN}",
