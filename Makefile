@@ -147,8 +147,12 @@ $(VENV)/pure: $(VENV)/installed
 $(VENV)/compiled: $(VENV)/installed FORCE
 	@rm -f $(VENV)/pure; $(BIN)/python scripts/compile
 
-$(VENV)/tested: $(VENV)/$(FORM) requirements/ci.txt
+# gssapi has no wheel for Linux: it is compiled, where Kerberos has its headers.
+$(VENV)/tested: $(VENV)/$(FORM) requirements/ci.txt requirements/gssapi.txt
+	@scripts/system-packages unit
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements/ci.txt
+	@if command -v krb5-config >/dev/null; then $(BIN)/pip install -q --disable-pip-version-check -r requirements/gssapi.txt; \
+	    else echo "No krb5-config: GSSAPI is not tested. Install libkrb5-dev, remove $@ and run make again"; fi
 	@touch $@
 
 $(VENV)/packaged: $(VENV)/made requirements/wheels.txt

@@ -66,6 +66,8 @@ def _sasl_config(config: BrokerConfig, listener_name: str) -> dict[str, object]:
         settings |= _user(config, listener_name, mechanism, jaas)
     else:
         settings["sasl.jaas.config"] = jaas
+        settings["sasl.kerberos.keytab"] = config.for_listener(listener_name, "barnabas.sasl.kerberos.keytab")
+        settings["sasl.kerberos.principal"] = config.for_listener(listener_name, "barnabas.sasl.kerberos.principal")
     return settings
 
 

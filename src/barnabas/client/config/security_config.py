@@ -69,7 +69,7 @@ SSL: Final[tuple[ConfigKey, ...]] = (
 )
 
 SASL: Final[tuple[ConfigKey, ...]] = (
-    key("sasl.mechanism", _STRING, "GSSAPI", None, _MEDIUM, "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."),
+    key("sasl.mechanism", _STRING, "GSSAPI", None, _MEDIUM, "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI."),
     key("sasl.jaas.config", _PASSWORD, None, None, _MEDIUM, "`module required option=\"value\" …;`, as Java's login modules read it."),
     key("sasl.username", _STRING, None, None, _MEDIUM, "The user of PLAIN and SCRAM; it takes precedence over sasl.jaas.config."),
     key("sasl.password", _PASSWORD, None, None, _MEDIUM, "The password of sasl.username."),
@@ -84,9 +84,11 @@ SASL: Final[tuple[ConfigKey, ...]] = (
     key("sasl.login.refresh.window.jitter", _DOUBLE, 0.05, Range(0.0, 0.25), _LOW, "The largest random fraction added to the factor."),
     key("sasl.login.retry.backoff.max.ms", _LONG, 10000, None, _LOW, "The longest wait between attempts to get a token."),
     key("sasl.login.retry.backoff.ms", _LONG, 100, None, _LOW, "The first wait between attempts to get a token."),
+    key("sasl.kerberos.keytab", _STRING, None, None, _MEDIUM, "The keytab of the client; without it, the ticket cache of the user."),
+    key("sasl.kerberos.principal", _STRING, None, None, _MEDIUM, "The principal in the keytab; without it, the first one."),
     key("sasl.kerberos.kinit.cmd", _STRING, "/usr/bin/kinit", None, _LOW, "A setting of Kerberos; not used here."),
     key("sasl.kerberos.min.time.before.relogin", _LONG, 60000, None, _LOW, "A setting of Kerberos; not used here."),
-    key("sasl.kerberos.service.name", _STRING, None, None, _MEDIUM, "A setting of Kerberos; not used here."),
+    key("sasl.kerberos.service.name", _STRING, None, None, _MEDIUM, "The service of the brokers' principals, such as kafka."),
     key("sasl.kerberos.ticket.renew.jitter", _DOUBLE, 0.05, None, _LOW, "A setting of Kerberos; not used here."),
     key("sasl.kerberos.ticket.renew.window.factor", _DOUBLE, 0.8, None, _LOW, "A setting of Kerberos; not used here."),
 )  # fmt: skip

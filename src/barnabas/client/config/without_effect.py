@@ -11,12 +11,10 @@ _OF_JAVA: Final = (
     "ssl.provider",
     "ssl.secure.random.implementation",
     "ssl.trustmanager.algorithm",
-    "ssl.truststore.password",  # used for JKS and PKCS12 stores only
 )
 _OF_KERBEROS: Final = (
     "sasl.kerberos.kinit.cmd",
     "sasl.kerberos.min.time.before.relogin",
-    "sasl.kerberos.service.name",
     "sasl.kerberos.ticket.renew.jitter",
     "sasl.kerberos.ticket.renew.window.factor",
 )

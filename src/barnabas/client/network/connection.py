@@ -88,11 +88,13 @@ class Connection(asyncio.BufferedProtocol):
         clock: Clock,
         idle_ms: int,
         traffic: Traffic,
+        host: str = "",
         on_lost: Callable[[Connection, KafkaError], None],
         on_room: Callable[[], None] = lambda: None,
         on_writable: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
+        self.host = host  # of the broker, as the client was given it: Kerberos names the service by it
         self.traffic = traffic
         self.is_open = False
         self.is_writable = True

@@ -265,6 +265,7 @@ class Connections:
     def _new_connection(self, node: Node) -> Connection:
         connection = Connection(
             node.place,
+            host=node.host,
             client_id=self._client_id,
             clock=self.clock,
             idle_ms=self._idle_ms,

@@ -14,7 +14,7 @@ from barnabas.client.errors import ConfigException
 from barnabas.config_def import Importance, InvalidConfig, Type, table, value_text
 
 KAFKAS = json.loads((Path(__file__).parents[3] / "data" / "kafka-client-configs-4.2.0.json").read_text())
-OURS_ONLY = {"sasl.username", "sasl.password"}
+OURS_ONLY = {"sasl.username", "sasl.password", "sasl.kerberos.keytab", "sasl.kerberos.principal"}
 # Java's classes, which have no meaning here.
 OTHER_DEFAULTS = {"metric.reporters", "sasl.oauthbearer.jwt.retriever.class", "sasl.oauthbearer.jwt.validator.class"}
 BY_CLIENT = {"connections.max.idle.ms", "enable.metrics.push", "receive.buffer.bytes", "client.id", "bootstrap.servers"}

@@ -26,10 +26,10 @@ ROUNDS_MAX: Final = 10  # no mechanism here needs more than three
 
 
 class SaslAuthenticator:
-    """`make` creates the exchange for each connection, with the current credentials."""
+    """`make` creates the exchange for a connection to a host, with the current credentials."""
 
     def __init__(
-        self, mechanism: str, make: Callable[[], Awaitable[Mechanism]], close: Callable[[], Awaitable[None]] | None = None
+        self, mechanism: str, make: Callable[[str], Awaitable[Mechanism]], close: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         self.mechanism = mechanism
         self._make = make
@@ -37,7 +37,7 @@ class SaslAuthenticator:
 
     async def authenticate(self, connection: Connection, versions: BrokerVersions, timeout_ms: int) -> int:
         """The lifetime of the session in milliseconds; 0 means unlimited. Raises AuthenticationError, Disconnected, Timeout."""
-        mechanism = await self._make()
+        mechanism = await self._make(connection.host)
         handshake = APIS[api_keys.SASL_HANDSHAKE]
         # Version 0 sends tokens without frames, which no client has used since Kafka 1.0.
         version = versions.choose(handshake.key, lowest=1)
