@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tests.integration.security.matrix import peers
+from tests.integration.security.matrix.answer import CLOSED
 from tests.integration.security.matrix.case import KAFKA, ZOOKEEPER_KAFKA
 from tests.integration.security.matrix.cases.table import CASES
 from tests.integration.security.matrix.play import Matrix, grouped, played, ungrouped, users_of
@@ -27,6 +28,8 @@ def recorded(kafka: str) -> Matrix:
 def _record(kafka: str) -> None:
     with tempfile.TemporaryDirectory() as directory, PEERS[kafka](Path(directory), users_of(CASES, kafka)) as peer:
         matrix = grouped(played(peer, CASES, kafka))
+    unanswered = [row for row, answers in matrix.items() if any(group["answer"] == CLOSED for group in answers)]
+    assert not unanswered, f"Apache Kafka {kafka} does not serve {unanswered}"
     rows = (
         f"{json.dumps(row)}: [\n  " + ",\n  ".join(json.dumps(group, ensure_ascii=False) for group in matrix[row]) + "\n ]"
         for row in sorted(matrix)

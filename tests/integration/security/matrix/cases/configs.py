@@ -24,12 +24,14 @@ _TOPIC_SETTING = ("retention.ms", "1000")
 _BROKER_SETTING = ("log.cleaner.threads", "1")
 _GROUP_SETTING = ("consumer.session.timeout.ms", "50000")
 _LOGGER_SETTING = ("kafka.server.KafkaApis", "INFO")
+_METRICS_SETTING = ("interval.ms", "60000")
 _ALL_TYPES = 1  # the version of ListConfigResources with types
 _MANY = {
     _TOPIC: (_TOPICS, _TOPIC_SETTING),
     _BROKER: ((str(BROKER_ID), ""), _BROKER_SETTING),
     _GROUP: ((GROUP, OTHER_GROUP), _GROUP_SETTING),
     _BROKER_LOGGER: ((str(BROKER_ID),), _LOGGER_SETTING),
+    _CLIENT_METRICS: (("subscription",), _METRICS_SETTING),
 }
 
 
@@ -89,6 +91,7 @@ CASES = (
     *_cases(_BROKER, "brokers", 0),
     *_cases(_GROUP, "groups", 1),  # version 0 is answered by Kafka 3.9.1, which has no settings of groups in ZooKeeper mode
     *_cases(_BROKER_LOGGER, "loggers", 1),
+    *_cases(_CLIENT_METRICS, "client metrics", 1),
     Case("ListConfigResources", (0, 1), _list_resources, lambda cell: [on_cluster(AclOperation.DESCRIBE_CONFIGS)], lists_everything=True),
     Case("AlterReplicaLogDirs", (0, 1, 2), _alter_log_dirs, lambda cell: [on_cluster(AclOperation.ALTER)]),
     Case("DescribeLogDirs", (0, 1, 3, 4), _describe_log_dirs, lambda cell: [on_cluster(AclOperation.DESCRIBE)]),
