@@ -60,6 +60,7 @@ class ConfigBroker:
         self.loggers = logging.Manager(logging.RootLogger(logging.ERROR))
         self.topics = list(topics)
         self.manager: ConfigManager
+        self.access = Access(None)
 
     def run(self, awaitable: Any) -> Any:
         return self.loop.run_until_complete(awaitable)
@@ -98,7 +99,7 @@ class ConfigBroker:
 
     def ask(self, handler: str, message: Message, version: int) -> Message:
         """What a handler answers, as it arrives at the client."""
-        broker = SimpleNamespace(configs=self.manager, metadata_cache=self.cache, turns=Turns(), access=Access(None))
+        broker = SimpleNamespace(configs=self.manager, metadata_cache=self.cache, turns=Turns(), access=self.access)
         request = request_of(message, version)
         answer: Message = self.run(import_module(f"barnabas.broker.handlers.{handler}").handle(broker, request).result())
         return parse(type(answer), serialize(answer, version), version)

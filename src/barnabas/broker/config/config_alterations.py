@@ -1,8 +1,8 @@
 """AlterConfigs and IncrementalAlterConfigs: validates each resource separately, then writes it to the metadata store.
 
-The order of the checks is Kafka's, because it decides which error a client gets: the request itself, the resources of the broker (log
-levels, broker configs), the resources of the controller (topics, groups, client metrics), and last the alter.config.policy. Nothing is
-applied here: every broker, this one included, applies a change when it receives the notification.
+The order of the checks is Kafka's, because it decides which error a client gets: the request itself, the authorization, the resources of
+the broker (log levels, broker configs), the resources of the controller (topics, groups, client metrics), and last the alter.config.policy.
+Nothing is applied here: every broker, this one included, applies a change when it receives the notification.
 """
 
 from __future__ import annotations
@@ -49,16 +49,26 @@ _DELETED_WHEN_EMPTY: Final = (ConfigResourceType.CLIENT_METRICS, ConfigResourceT
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """A change of one resource. With `replaces` all operations are SET, and configs that they do not name are removed."""
+    """A change of one resource. With `replaces` all operations are SET, and configs that they do not name are removed. `denial` is the
+    error of a client that may not alter the resource."""
 
     type: int
     name: str
     operations: tuple[Operation, ...]
     replaces: bool = False
+    denial: ErrorCode | None = None
 
     @property
     def kind(self) -> ConfigResourceType:
         return ConfigResourceType.for_id(self.type)
+
+
+class AlterationDenied(KafkaError):
+    """TOPIC_, GROUP_ or CLUSTER_AUTHORIZATION_FAILED, with Kafka's text."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        self.code = int(error)
+        super().__init__(error.message)
 
 
 class AlterationOutcome(NamedTuple):
@@ -126,12 +136,14 @@ class ConfigAlterations:
         kind, name = alteration.kind, alteration.name
         check_names_and_values(alteration.operations)
         if kind is ConfigResourceType.BROKER_LOGGER and not alteration.replaces:
+            _require_authorized(alteration)
             self._alter_log_levels(alteration, validate_only)
             return
         if kind not in _ENTITY_TYPES:
             raise InvalidRequest(f"Unknown resource type {alteration.type}")
         if kind is ConfigResourceType.BROKER and name:
             self._check_node_id(name, "Unexpected broker id, expected {0}, but received {1}")
+        _require_authorized(alteration)  # before the values are looked at: they may name files of this broker
         entity = _entity(kind, name)
         # The name is validated later, with the configs. Until then it may be one that cannot be a znode name.
         stored = await self._admin.fetch_config(_ENTITY_TYPES[kind], entity) if _may_exist(kind, name) else {}
@@ -224,6 +236,11 @@ class ConfigAlterations:
         else:
             await self._tree.delete(paths.config_entity(f"{entity_type}/{entity}"))
             await self._admin.notify_config_change(f"{entity_type}/{entity}")
+
+
+def _require_authorized(alteration: Alteration) -> None:
+    if alteration.denial is not None:
+        raise AlterationDenied(alteration.denial)
 
 
 def _entity(kind: ConfigResourceType, name: str) -> str:

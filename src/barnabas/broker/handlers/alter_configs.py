@@ -3,6 +3,8 @@
 Versions 0 to 2.
 - Each resource has its own result, in the order of the request. With validate_only nothing is written.
 - Log levels cannot be altered with this API.
+Authorization: ALTER_CONFIGS on the topic or the group, else TOPIC_AUTHORIZATION_FAILED or GROUP_AUTHORIZATION_FAILED whether it exists or
+  not; on the cluster for all other resources, else CLUSTER_AUTHORIZATION_FAILED.
 Errors: INVALID_REQUEST, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, POLICY_VIOLATION.
 """
 
@@ -12,9 +14,12 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.alter import Operation, OpType
 from barnabas.broker.config.config_alterations import Alteration
+from barnabas.broker.handlers import config_access
 from barnabas.broker.requests.reply import Reply
-from barnabas.protocol.messages.alter_configs_request import AlterConfigsRequest
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from barnabas.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
+from barnabas.security.operations import AclOperation
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -32,6 +37,7 @@ async def _alter(broker: Broker, request: Request[AlterConfigsRequest]) -> Alter
             resource.resource_name,
             tuple(Operation(config.name, OpType.SET, config.value) for config in resource.configs),
             replaces=True,
+            denial=_denial(broker, request, resource),
         )
         for resource in request.message.resources
     ]
@@ -43,3 +49,7 @@ async def _alter(broker: Broker, request: Request[AlterConfigsRequest]) -> Alter
             for alteration, (code, message) in zip(alterations, outcomes, strict=True)
         ],
     )
+
+
+def _denial(broker: Broker, request: Request[AlterConfigsRequest], resource: AlterConfigsResource) -> ErrorCode | None:
+    return config_access.denial(broker, request, AclOperation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)

@@ -2,9 +2,10 @@
 
 Version 0.
 Behaviour
-- only the active controller serves it. Requires ALTER on the cluster.
+- only the active controller serves it.
 - each user has its own result. The client sends the salted password, never the password; the broker stores the keys that follow from it.
 - the quotas of a user stay.
+Authorization: ALTER on the cluster.
 Errors, of a user
 - NOT_CONTROLLER, CLUSTER_AUTHORIZATION_FAILED (every user of the request).
 - UNACCEPTABLE_CREDENTIAL (no name, too few or too many iterations), UNSUPPORTED_SASL_MECHANISM.

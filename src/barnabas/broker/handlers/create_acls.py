@@ -2,10 +2,11 @@
 
 Versions 0 to 3.
 Behaviour
-- requires ALTER on the cluster. Any broker serves it.
+- any broker serves it.
 - each ACL has its own result, in the order of the request. An ACL that exists is no error.
 - on return this broker obeys the new ACLs; the others obey them when they have processed the notification.
 - a request with a code 0 (UNKNOWN) closes the connection, as in Kafka, where it cannot be parsed.
+Authorization: ALTER on the cluster.
 Version notes: 1 adds pattern types; before, all are LITERAL.
 Errors, of an ACL
 - SECURITY_DISABLED (no authorizer), CLUSTER_AUTHORIZATION_FAILED: every ACL of the request.

@@ -2,8 +2,9 @@
 
 Versions 0 to 3.
 Behaviour
-- any broker serves it. The owner is the client, or another user on whom the client has CREATE_TOKENS.
+- any broker serves it. The owner is the client, or another user.
 - the response has the HMAC, which is the password of the token; DescribeDelegationToken returns it again.
+Authorization: CREATE_TOKENS on the owner, if that is not the client.
 Version notes
 - 3: may create a token for another owner.
 Errors

@@ -2,10 +2,11 @@
 
 Versions 0 to 3.
 Behaviour
-- requires ALTER on the cluster. Any broker serves it.
+- any broker serves it.
 - each filter has its own result, in the order of the request, with the ACLs that it matched.
 - on return this broker does not obey the deleted ACLs any more; the others when they have processed the notification.
 - a request with a code 0 (UNKNOWN) closes the connection, as in Kafka, where it cannot be parsed.
+Authorization: ALTER on the cluster.
 Version notes: 1 adds pattern types; before, filters match LITERAL ones only.
 Errors, of a filter
 - SECURITY_DISABLED (no authorizer), CLUSTER_AUTHORIZATION_FAILED: every filter of the request.

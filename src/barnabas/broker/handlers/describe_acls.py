@@ -2,8 +2,9 @@
 
 Versions 0 to 3.
 Behaviour
-- requires DESCRIBE on the cluster. The broker responds with the ACLs that it obeys.
+- the broker responds with the ACLs that it obeys.
 - a request with a code 0 (UNKNOWN) closes the connection, as in Kafka, where it cannot be parsed.
+Authorization: DESCRIBE on the cluster.
 Version notes: 1 adds pattern types; before, only LITERAL ones are returned.
 Errors: SECURITY_DISABLED (no authorizer), CLUSTER_AUTHORIZATION_FAILED.
 """

@@ -6,8 +6,10 @@ Versions 0 to 4.
 - A broker describes itself, `""` (the defaults of all brokers) and resources that all brokers share. Another broker: INVALID_REQUEST.
 - Passwords and unknown settings are listed without a value.
 - An unknown resource type fails the whole request: INVALID_REQUEST for every resource in it.
+Authorization: DESCRIBE_CONFIGS on the topic or the group, else TOPIC_AUTHORIZATION_FAILED or GROUP_AUTHORIZATION_FAILED whether it exists
+  or not; on the cluster for all other resources, else CLUSTER_AUTHORIZATION_FAILED. Denied resources come last.
 Version notes: 0 says only whether a value is a default. 1 adds sources and synonyms, 3 types and documentation.
-Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, INVALID_CONFIG.
+Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, INVALID_CONFIG, and those of the authorization.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas import topic_name
 from barnabas.broker.config.describe import ConfigEntry
+from barnabas.broker.handlers import config_access
 from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.config_def import ConfigResourceType, ConfigSource
@@ -29,6 +32,7 @@ from barnabas.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from barnabas.security.operations import AclOperation
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -53,11 +57,15 @@ async def _describe_all(broker: Broker, request: Request[DescribeConfigsRequest]
         if len(resources) > ELEMENTS_AT_ONCE:
             await broker.turns.next(request)
         unique.update({_key(resource): resource for resource in part})
-    results = []
+    results, denied = [], []
     for resource in unique.values():
-        results.append(await _describe(broker, request, resource))
+        error = config_access.denial(broker, request, AclOperation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
+        if error is None:
+            results.append(await _describe(broker, request, resource))
+        else:
+            denied.append(DescribeConfigsResult(int(error), error.message, resource.resource_type, resource.resource_name))
         await broker.turns.next(request)  # a request may name a thousand topics: other requests are served in between
-    return DescribeConfigsResponse(0, results)
+    return DescribeConfigsResponse(0, results + denied)
 
 
 async def _describe(broker: Broker, request: Request[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:

@@ -2,9 +2,10 @@
 
 Versions 0 to 3.
 Behaviour
-- any broker serves it. A client sees the tokens that it owns, requested or may renew. It sees others with DESCRIBE on the token or
-  DESCRIBE_TOKENS on the owner. Without an authorizer it sees all, as in Kafka.
+- any broker serves it.
 - no owners (null) means all; an empty list means none. A renewer or requester counts as an owner.
+Authorization: a client sees the tokens that it owns, requested or may renew. It sees others with DESCRIBE on the token or DESCRIBE_TOKENS
+  on the owner. Without an authorizer it sees all, as in Kafka.
 Version notes
 - 3: has the requester.
 Errors

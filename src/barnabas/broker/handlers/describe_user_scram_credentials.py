@@ -1,8 +1,8 @@
 """DescribeUserScramCredentials: the SCRAM mechanisms and iterations of the named users, or of all users that have credentials.
 
 Version 0.
-Behaviour
-- requires DESCRIBE on the cluster. Salts and keys are never returned.
+Behaviour: salts and keys are never returned.
+Authorization: DESCRIBE on the cluster.
 Errors, of the whole
 - CLUSTER_AUTHORIZATION_FAILED.
 Errors, of a user

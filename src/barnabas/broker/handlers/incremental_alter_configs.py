@@ -4,6 +4,8 @@ Versions 0 to 1.
 - Each resource has its own result, in the order of the request. It is changed as a whole or not at all. With validate_only nothing is
   written.
 - A broker alters its own settings and log levels, and the defaults of all brokers (`""`).
+Authorization: ALTER_CONFIGS on the topic or the group, else TOPIC_AUTHORIZATION_FAILED or GROUP_AUTHORIZATION_FAILED whether it exists or
+  not; on the cluster for all other resources, else CLUSTER_AUTHORIZATION_FAILED.
 Errors: INVALID_REQUEST, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR.
 """
 
@@ -13,9 +15,12 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.alter import Operation
 from barnabas.broker.config.config_alterations import Alteration
+from barnabas.broker.handlers import config_access
 from barnabas.broker.requests.reply import Reply
-from barnabas.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.incremental_alter_configs_request import AlterConfigsResource, IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
+from barnabas.security.operations import AclOperation
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -32,6 +37,7 @@ async def _alter(broker: Broker, request: Request[IncrementalAlterConfigsRequest
             resource.resource_type,
             resource.resource_name,
             tuple(Operation(config.name, config.config_operation, config.value) for config in resource.configs),
+            denial=_denial(broker, request, resource),
         )
         for resource in request.message.resources
     ]
@@ -43,3 +49,7 @@ async def _alter(broker: Broker, request: Request[IncrementalAlterConfigsRequest
             for alteration, (code, message) in zip(alterations, outcomes, strict=True)
         ],
     )
+
+
+def _denial(broker: Broker, request: Request[IncrementalAlterConfigsRequest], resource: AlterConfigsResource) -> ErrorCode | None:
+    return config_access.denial(broker, request, AclOperation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)

@@ -20,6 +20,7 @@ from barnabas.broker.requests.request import Request
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.security.access import Access
+from barnabas.broker.security.session import Session
 from barnabas.broker.topics.features import FeatureLevels
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.metadata.client import TreeClient
@@ -35,6 +36,7 @@ from barnabas.protocol.messages.update_metadata_request import (
     UpdateMetadataTopicState,
 )
 from barnabas.protocol.registry import BY_NAME
+from barnabas.security.principal import ANONYMOUS
 from barnabas.uuid import Uuid
 from tests.unit.frames import joined
 
@@ -92,7 +94,7 @@ def request_of(message: Message, version: int, on_wait: Callable[[], None] = lam
     peer = SimpleNamespace(
         id="test",
         remote_ip="127.0.0.1",
-        session=None,
+        session=Session(ANONYMOUS, "127.0.0.1"),
         listener_name="PLAINTEXT",
         answered=lambda: None,
         request_left_queue=lambda size: on_wait(),

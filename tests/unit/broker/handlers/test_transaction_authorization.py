@@ -10,7 +10,6 @@ import pytest
 from barnabas.broker.broker import Broker
 from barnabas.broker.handlers import init_producer_id
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE
-from barnabas.broker.security.session import Session
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -23,7 +22,6 @@ from barnabas.protocol.messages.init_producer_id_request import InitProducerIdRe
 from barnabas.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from barnabas.protocol.messages.list_transactions_request import ListTransactionsRequest
 from barnabas.protocol.messages.list_transactions_response import ListTransactionsResponse
-from barnabas.security.principal import ANONYMOUS
 from tests.unit.broker.handlers.asking import asked, request_of
 from tests.unit.broker.handlers.granting import decisions, granting
 from tests.unit.broker.handlers.test_transaction_handlers import (
@@ -105,7 +103,6 @@ def test_two_phase_commit_needs_its_own_operation(broker: Broker) -> None:
     def code(*grants: str) -> int:
         broker.access = granting(*grants)
         request = request_of(InitProducerIdRequest("a", 1000), 5)
-        request.connection.session = Session(ANONYMOUS, "127.0.0.1")
         request.message.enable_2pc = True
         response = init_producer_id.handle(broker, request).response
         return 0 if response is None else response.error_code

@@ -1,0 +1,49 @@
+"""Every handler asks `broker.access`, unless it is listed here with the reason why everybody may use it."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from barnabas.broker.handlers import CONTROL, HANDLERS
+
+# No operation of Kafka's covers these APIs.
+OPEN_TO_ALL: Final = {
+    "api_versions": "the first request of a connection, before it is authenticated",
+    "sasl_handshake": "a part of the authentication itself",
+    "sasl_authenticate": "a part of the authentication itself",
+    "renew_delegation_token": "only the owner and the renewers of a token renew it, whatever is granted",
+    "expire_delegation_token": "only the owner and the renewers of a token expire it, whatever is granted",
+}
+ASKED_THROUGH: Final = {"config_access"}  # a module that asks `broker.access` for several handlers
+
+
+def source(module: str) -> str:
+    path = import_module(f"barnabas.broker.handlers.{module}").__file__
+    assert path is not None
+    return (Path(path).parent / f"{module}.py").read_text()
+
+
+def asks(module: str) -> bool:
+    nodes = list(ast.walk(ast.parse(source(module))))
+    reads_access = any(isinstance(node, ast.Attribute) and node.attr == "access" for node in nodes)
+    return reads_access or any(isinstance(node, ast.Name) and node.id in ASKED_THROUGH for node in nodes)
+
+
+@pytest.mark.parametrize("module", sorted({*HANDLERS.values(), *CONTROL.values()}))
+def test_a_handler_authorizes_its_requests(module: str) -> None:
+    assert asks(module) != (module in OPEN_TO_ALL)
+
+
+@pytest.mark.parametrize("module", sorted({*HANDLERS.values(), *CONTROL.values()} - OPEN_TO_ALL.keys()))
+def test_a_handler_says_what_it_authorizes(module: str) -> None:
+    assert "\nAuthorization" in (ast.get_docstring(ast.parse(source(module))) or "")
+
+
+@pytest.mark.parametrize("module", sorted(ASKED_THROUGH))
+def test_what_handlers_ask_through_asks_itself(module: str) -> None:
+    assert asks(module)
