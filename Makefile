@@ -21,7 +21,7 @@ export BARNABAS_EXPECT := $(FORM)
 # With bytecode kept, a process of a test run neither compiles the modules nor rewrites the assertions of 500 test files again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run install install-check test check quick lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack authorization-matrix kafka protocol clean
+.PHONY: help run install install-check test check quick lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack authorization-matrix secured-clients kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -92,6 +92,10 @@ spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an
 
 fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, from a seed: make fuzz SEED=7
 	$(BIN)/python -m tests.fuzz --frames 200000 --seed $(or $(SEED),1)
+
+secured-clients: $(VENV)/tested kafka  ## Play every client over SASL_SSL against Apache Kafka, record what it gets, and compare ours
+	$(BIN)/python -m tests.integration.security.clients kafka
+	$(PYTEST) tests/integration/security/clients
 
 authorization-matrix: $(VENV)/tested kafka  ## Play every API with and without ACLs against Apache Kafka, record its answers, and compare ours
 	$(BIN)/python -m tests.integration.security.matrix.record

@@ -25,6 +25,7 @@ LONGEST_FIRST: Final = (
     "tests/integration/transactions",
     "tests/integration/tools",
     "tests/spark_crash",
+    "tests/integration/security",
     "tests/integration/golden",
     "tests/integration/clients",
     "tests/integration",

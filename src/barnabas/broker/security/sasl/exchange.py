@@ -18,6 +18,8 @@ from barnabas.errors import KafkaError
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode, MalformedMessage
 from barnabas.protocol.framing import RequestFrame, parse_request
+from barnabas.protocol.messages.metadata_request import MetadataRequest
+from barnabas.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from barnabas.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -27,7 +29,8 @@ from barnabas.security.errors import AuthenticationError
 
 SIZE_PREFIX: Final = 4
 GSSAPI: Final = "GSSAPI"
-_ELEMENTS_MAX: Final = 0  # neither request has an array
+_ELEMENTS_MAX: Final = 0  # neither request of SASL has an array
+_TOPICS_MAX: Final = 1_000  # of a Metadata request that is refused
 
 
 class State(Enum):
@@ -157,13 +160,23 @@ class SaslExchange:
 
 
 def _refusal(header: RequestFrame) -> Frame:
-    """ILLEGAL_SASL_STATE in the response of any API that has an error of the whole."""
-    kind = header.api.response
-    response = kind()
-    if "error_code" not in response.field_names() or not header.api.has_version(header.version):
+    """ILLEGAL_SASL_STATE in the response of any API that has an error of the whole, or for each topic of Metadata, which has none."""
+    if not header.api.has_version(header.version):
+        return ()
+    if header.api.key == api_keys.METADATA:
+        return framed(_metadata_refusal(header), header)
+    response = header.api.response()
+    if "error_code" not in response.field_names():
         return ()
     response.error_code = int(ErrorCode.ILLEGAL_SASL_STATE)  # type: ignore[attr-defined]
     return framed(response, header)
+
+
+def _metadata_refusal(header: RequestFrame) -> MetadataResponse:
+    request = header.message(_TOPICS_MAX)
+    assert isinstance(request, MetadataRequest)
+    code = int(ErrorCode.ILLEGAL_SASL_STATE)
+    return MetadataResponse(topics=[MetadataResponseTopic(code, topic.name or "", topic.topic_id) for topic in request.topics or ()])
 
 
 def _kafka_name(api: Api) -> str:

@@ -18,7 +18,8 @@ from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
-from barnabas.protocol.messages.metadata_request import MetadataRequest
+from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.metadata_response import MetadataResponse
 from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
@@ -185,6 +186,17 @@ def test_another_request_during_the_exchange_is_an_illegal_state() -> None:
         client = server.connect()
         await handshake(client)
         assert (await client.ask(HeartbeatRequest("group"), HeartbeatResponse, 4)).error_code == ErrorCode.ILLEGAL_SASL_STATE
+        assert not client.is_open
+
+    with_server(test)
+
+
+def test_metadata_during_the_exchange_is_an_illegal_state_for_each_topic() -> None:
+    async def test(server: Server) -> None:
+        client = server.connect()
+        await handshake(client)
+        response = await client.ask(MetadataRequest([MetadataRequestTopic(name="a"), MetadataRequestTopic(name="b")]), MetadataResponse, 12)
+        assert [(topic.name, topic.error_code) for topic in response.topics] == [(name, ErrorCode.ILLEGAL_SASL_STATE) for name in "ab"]
         assert not client.is_open
 
     with_server(test)
