@@ -32,17 +32,23 @@ def broker_config() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def broker(broker_config: dict[str, Any]) -> Generator[EmbeddedBroker, None, None]:
-    """One broker for all tests of the session: `broker.bootstrap_servers`."""
+def broker_secure() -> bool:
+    """Whether the session's broker has TLS, passwords and access lists; override it in conftest.py."""
+    return False
+
+
+@pytest.fixture(scope="session")
+def broker(broker_config: dict[str, Any], broker_secure: bool) -> Generator[EmbeddedBroker, None, None]:
+    """One broker for all tests of the session: `broker.bootstrap_servers`, or `broker.client_config` if it is secure."""
     from barnabas import testing
 
-    with testing.broker(config=broker_config) as running:
+    with testing.broker(config=broker_config, secure=broker_secure) as running:
         yield running
 
 
 @pytest.fixture
 def new_broker() -> Generator[Callable[..., EmbeddedBroker], None, None]:
-    """Starts a broker for this test only: `new_broker(topics=[…], process=True, **settings)`, with the arguments of
+    """Starts a broker for this test only: `new_broker(topics=[…], secure=True, **settings)`, with the arguments of
     `barnabas.testing.broker`."""
     from barnabas import testing
 

@@ -38,7 +38,9 @@ from barnabas.protocol.framing import parse_response_header, request_frame
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.registry import BY_NAME
+from barnabas.security.new_user import NewUser
 from barnabas.tools.running.logs import TextFormatter
+from barnabas.tools.running.secured import Secured, prepare
 from barnabas.tools.running.settings import settings
 
 START_TIMEOUT_S: Final = 120  # for a machine that is busy with other tests
@@ -80,27 +82,36 @@ def broker(
     host: str = "127.0.0.1",
     port: int = 0,
     process: bool = False,
+    secure: bool = False,
     **overrides: Any,
 ) -> EmbeddedBroker:
     """A broker for a with statement: `with broker(topics=["orders"]) as kafka:`, `async with …`, or `start()` and `stop()`.
 
     Settings are the broker's own, by their names in `config`, or as keyword arguments with `_` for `.`. `data` is a directory that is kept.
+    `secure` makes it a broker of `barnabas up --secure`: clients need `client_config`.
     """
-    own = {**SETTINGS, "listeners": f"PLAINTEXT://{host_and_port(host, port)}"}
+    own = {**SETTINGS, "listeners": f"{'SASL_SSL' if secure else 'PLAINTEXT'}://{host_and_port(host, port)}"}
+    if secure:
+        own["security.inter.broker.protocol"] = "SASL_SSL"
     settings_of_caller = {**(config or {}), **{name.replace("_", "."): value for name, value in overrides.items()}}
-    return EmbeddedBroker(topics, {name: value_text(value) or "" for name, value in {**own, **settings_of_caller}.items()}, data, process)
+    properties = {name: value_text(value) or "" for name, value in {**own, **settings_of_caller}.items()}
+    return EmbeddedBroker(topics, properties, data, process, secure)
 
 
 class EmbeddedBroker:
     """The result of `broker`. It may be started and stopped repeatedly, by one thread at a time."""
 
-    def __init__(self, topics: Topics, properties: Mapping[str, str], data: str | os.PathLike[str] | None, process: bool) -> None:
+    def __init__(
+        self, topics: Topics, properties: Mapping[str, str], data: str | os.PathLike[str] | None, process: bool, secure: bool
+    ) -> None:
         self._topics = topics
         self._properties = dict(properties)
         self._listeners: list[EndPoint] = []  # with their actual ports
         self._kept_data = None if data is None else Path(data)
         self._data: Path | None = None
         self._process = process
+        self._secure = secure
+        self._secured: Secured | None = None
         self._running: _Running | None = None
         self._log: deque[str] = deque(maxlen=LOG_LINES_MAX)
         _check_settings(properties)
@@ -124,6 +135,34 @@ class EmbeddedBroker:
     def listeners(self) -> dict[str, str]:
         """host:port of each listener by name, if `listeners` has several."""
         return {endpoint.listener_name: host_and_port(endpoint.host, endpoint.port) for endpoint in self._listeners}
+
+    @property
+    def client_config(self) -> dict[str, str]:
+        """The settings that a client needs, by Kafka's names: `Producer(kafka.client_config)`. Those of a Java client are the same."""
+        security = self._files_of_security.client_config if self._secure else {}
+        return {"bootstrap.servers": self.bootstrap_servers, **security}
+
+    @property
+    def librdkafka_config(self) -> dict[str, str]:
+        """The same for clients that are made of librdkafka: `confluent_kafka.Producer(kafka.librdkafka_config)`."""
+        security = self._files_of_security.librdkafka_config if self._secure else {}
+        return {"bootstrap.servers": self.bootstrap_servers, **security}
+
+    @property
+    def ca_file(self) -> str:
+        """The certificate that clients of a broker with `secure=True` must trust, as PEM."""
+        return str(self._files_of_security.ca)
+
+    @property
+    def password(self) -> str:
+        """The password of the user `admin` of a broker with `secure=True`, by SCRAM-SHA-512."""
+        return self._files_of_security.admin_password
+
+    @property
+    def _files_of_security(self) -> Secured:
+        if self._secured is None:
+            raise RuntimeError("Only a started broker with secure=True has certificates and passwords")
+        return self._secured
 
     @property
     def _first_listener(self) -> EndPoint:
@@ -157,7 +196,7 @@ class EmbeddedBroker:
             self._data = self._kept_data or _temporary_directory()
         properties = {**self._properties, "log.dirs": str(self._data)}
         try:
-            self._running = _Process(properties, self._log) if self._process else _Thread(properties, self._log)
+            self._running = self._new_process(properties) if self._process else self._new_thread(properties)
             self._listeners = self._running.listeners
             self._properties["listeners"] = ",".join(map(str, self._listeners))
             atexit.register(self.stop)
@@ -227,6 +266,20 @@ class EmbeddedBroker:
     def __repr__(self) -> str:
         return f"<broker at {','.join(map(str, self._listeners))}, {'running' if self.is_running else 'not running'}>"
 
+    def _new_process(self, properties: dict[str, str]) -> _Process:
+        if not self._secure:
+            return _Process(properties, self._log)
+        host = settings(properties).config.listeners[0].host
+        running = _Process(properties, self._log, ["--secure", "--host", host])
+        self._secured = prepare(properties["log.dirs"], [host])
+        return running
+
+    def _new_thread(self, properties: dict[str, str]) -> _Thread:
+        if not self._secure:
+            return _Thread(properties, self._log)
+        self._secured = prepare(properties["log.dirs"], [endpoint.host for endpoint in settings(properties).config.listeners])
+        return _Thread({**self._secured.broker_settings, **properties}, self._log, self._secured.new_users)
+
     def _halt(self) -> None:
         atexit.unregister(self.stop)
         running, self._running = self._running, None
@@ -234,10 +287,25 @@ class EmbeddedBroker:
             running.stop()
 
     def _create(self, topics: Sequence[CreatableTopic]) -> None:
+        if self._secure:
+            self._create_with_client(topics)
+            return
         request = CreateTopicsRequest(topics=list(topics), timeout_ms=REQUEST_TIMEOUT_S * 1000)
         for result in self._ask(request).topics:
             if result.error_code:
                 raise BrokerFailed(f"The topic {result.name} cannot be made: {result.error_message or f'error {result.error_code}'}")
+
+    def _create_with_client(self, topics: Sequence[CreatableTopic]) -> None:
+        from barnabas.client import Admin, KafkaError, NewTopic
+
+        new = [
+            NewTopic(topic.name, topic.num_partitions, 1, configs={row.name: row.value or "" for row in topic.configs}) for topic in topics
+        ]
+        try:
+            with Admin(self.client_config) as admin:
+                admin.create_topics(new).all()
+        except KafkaError as error:
+            raise BrokerFailed(f"The topics {', '.join(topic.name for topic in topics)} cannot be made: {error}") from error
 
     def _ask(self, request: Message) -> Any:
         if self._running is None:
@@ -271,8 +339,9 @@ class _Running(Protocol):
 class _Thread:
     """A broker in a thread of this process. It leaves the settings of the process (signals, garbage collector, limits) unchanged."""
 
-    def __init__(self, properties: Mapping[str, str], log: deque[str]) -> None:
+    def __init__(self, properties: Mapping[str, str], log: deque[str], new_users: Sequence[NewUser] = ()) -> None:
         self._config = settings(properties).config
+        self._new_users = new_users
         self._ready: Future[list[EndPoint]] = Future()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="barnabas-broker", daemon=True)
@@ -312,7 +381,7 @@ class _Thread:
 
     async def _serve(self) -> None:
         self._loop, self._stop_requested = asyncio.get_running_loop(), asyncio.Event()
-        server = BrokerServer(self._config)
+        server = BrokerServer(self._config, new_users=self._new_users)
         await server.start()
         try:
             self._ready.set_result(server.endpoints)
@@ -343,9 +412,9 @@ class _Process:
 
     _READY: Final = re.compile(r"^ready listeners=(\S+) ")
 
-    def __init__(self, properties: Mapping[str, str], log: deque[str]) -> None:
+    def __init__(self, properties: Mapping[str, str], log: deque[str], options: Sequence[str] = ()) -> None:
         # Settings are passed by a pipe: other users can read secrets on a command line.
-        command = [sys.executable, "-m", "barnabas", "up", "--data", properties["log.dirs"], "--override-file", "/dev/stdin"]
+        command = [sys.executable, "-m", "barnabas", "up", "--data", properties["log.dirs"], "--override-file", "/dev/stdin", *options]
         path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
             command,

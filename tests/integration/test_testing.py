@@ -19,9 +19,11 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
+import barnabas.client
 from barnabas import testing
 from barnabas.config_def import InvalidConfig
 from barnabas.protocol.messages.metadata_request import MetadataRequest
+from barnabas.security.errors import SaslAuthentication
 from barnabas.testing import BrokerFailed, EmbeddedBroker, ask, broker
 from tests import certificates
 
@@ -161,6 +163,25 @@ def test_a_listener_may_speak_tls(tmp_path: Path) -> None:
         assert admin.list_topics(timeout=30).topics == {}
         with pytest.raises(RuntimeError, match="PLAINTEXT"):
             kafka.create_topic("orders")
+
+
+@BOTH
+def test_a_secure_broker_lets_in_who_has_its_password(process: bool) -> None:
+    with broker(topics=["orders"], secure=True, process=process) as kafka:
+        producer = Producer({**kafka.librdkafka_config})
+        producer.produce("orders", "a")
+        assert producer.flush(30) == 0
+        kafka.restart()
+        with barnabas.client.Admin(kafka.client_config) as admin:
+            assert set(admin.list_topics()) == {"orders"}
+        wrong = kafka.client_config | {"sasl.jaas.config": kafka.client_config["sasl.jaas.config"].replace(kafka.password, "wrong")}
+        with pytest.raises(SaslAuthentication, match="invalid credentials"), barnabas.client.Admin(wrong) as admin:
+            admin.list_topics()
+        with (
+            pytest.raises(barnabas.client.KafkaError),
+            barnabas.client.Admin(bootstrap_servers=kafka.bootstrap_servers, request_timeout_ms=1000, default_api_timeout_ms=1000) as admin,
+        ):
+            admin.list_topics()
 
 
 @BOTH
