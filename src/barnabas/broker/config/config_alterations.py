@@ -64,11 +64,11 @@ class Alteration:
 
 
 class AlterationDenied(KafkaError):
-    """TOPIC_, GROUP_ or CLUSTER_AUTHORIZATION_FAILED, with Kafka's text."""
+    """TOPIC_, GROUP_ or CLUSTER_AUTHORIZATION_FAILED, with Kafka's text, of which log levels have none."""
 
-    def __init__(self, error: ErrorCode) -> None:
+    def __init__(self, error: ErrorCode, kind: ConfigResourceType) -> None:
         self.code = int(error)
-        super().__init__(error.message)
+        super().__init__("" if kind is ConfigResourceType.BROKER_LOGGER else error.message)
 
 
 class AlterationOutcome(NamedTuple):
@@ -240,7 +240,7 @@ class ConfigAlterations:
 
 def _require_authorized(alteration: Alteration) -> None:
     if alteration.denial is not None:
-        raise AlterationDenied(alteration.denial)
+        raise AlterationDenied(alteration.denial, alteration.kind)
 
 
 def _entity(kind: ConfigResourceType, name: str) -> str:

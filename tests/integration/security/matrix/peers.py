@@ -38,7 +38,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Peer:
-    """The addresses of a broker. Its log names what happened when a request fails."""
+    """The addresses of a broker."""
 
     secured: str
     plain: str
@@ -115,6 +115,7 @@ def _stopped_at_the_end(started: BrokerProcess) -> Generator[None, None, None]:
     try:
         started.wait_ready()
         yield
+        assert "Traceback" not in started.said(), started.said().partition("Traceback")[2][:2000]
     finally:
         if started.is_running:
             started.kill()

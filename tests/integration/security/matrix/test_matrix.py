@@ -21,12 +21,20 @@ from tests.integration.security.matrix.record import recorded
 # Played against a real Apache Kafka in every run: enough to notice that the record is not what the table asks any more.
 LIVE = ("Produce", "Metadata", "OffsetCommit", "CreateTopics", "DescribeAcls")
 
+OURS = {KAFKA: peers.own_broker, ZOOKEEPER_KAFKA: peers.own_broker_on_zookeeper}
+
 
 def test_every_api_has_a_row_for_its_highest_version_and_all_columns() -> None:
     rows = recorded(KAFKA) | recorded(ZOOKEEPER_KAFKA)
     for api in (APIS[key] for key in (*HANDLERS, *CONTROL)):
         names = [f"{case.name} v{api.stable_version}" for case in CASES if case.api is api]
         assert any(set(COLUMNS) <= rows.get(name, {}).keys() for name in names), f"{api} has no row for its highest version"
+
+
+@pytest.mark.parametrize("kafka", OURS)
+def test_every_answer_is_that_of_apache_kafka(kafka: str, tmp_path: Path) -> None:
+    with OURS[kafka](tmp_path, users_of(CASES, kafka)) as peer:
+        _assert_same(played(peer, CASES, kafka), recorded(kafka))
 
 
 @pytest.mark.java
