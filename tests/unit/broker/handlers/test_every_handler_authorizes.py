@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from barnabas.broker.handlers import CONTROL, HANDLERS
+from barnabas.protocol.registry import APIS
 
 # No operation of Kafka's covers these APIs.
 OPEN_TO_ALL: Final = {
@@ -19,6 +20,7 @@ OPEN_TO_ALL: Final = {
     "renew_delegation_token": "only the owner and the renewers of a token renew it, whatever is granted",
     "expire_delegation_token": "only the owner and the renewers of a token expire it, whatever is granted",
 }
+PAGE: Final = Path(__file__).parents[4] / "docs" / "security.md"
 ASKED_THROUGH: Final = {"config_access"}  # a module that asks `broker.access` for several handlers
 
 
@@ -47,3 +49,20 @@ def test_a_handler_says_what_it_authorizes(module: str) -> None:
 @pytest.mark.parametrize("module", sorted(ASKED_THROUGH))
 def test_what_handlers_ask_through_asks_itself(module: str) -> None:
     assert asks(module)
+
+
+def test_the_table_of_operations_has_every_api_once_in_order() -> None:
+    _, _, table = PAGE.read_text().partition("\n## Operations per API\n")
+    rows = [line.split("|")[1:5] for line in table.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    assert [row[0].strip() for row in rows[1:]] == [APIS[key].name for key in sorted(HANDLERS | CONTROL)]
+
+
+def test_the_table_of_operations_says_what_each_handler_can_answer() -> None:
+    """An error in a row is one that the docstring of the handler names."""
+    _, _, table = PAGE.read_text().partition("\n## Operations per API\n")
+    rows = {line.split("|")[1].strip(): line.split("|")[3] for line in table.splitlines() if line.startswith("| ")}
+    modules = {APIS[key].name: module for key, module in {**HANDLERS, **CONTROL}.items()}
+    for name, module in modules.items():
+        documented = ast.get_docstring(ast.parse(source(module))) or ""
+        errors = [word.strip(",.;:") for word in rows[name].split() if word.strip(",.;:").endswith(("_FAILED", "_MISMATCH"))]
+        assert [error for error in errors if error not in documented] == [], name
