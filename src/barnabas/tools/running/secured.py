@@ -52,7 +52,7 @@ class Secured:
 
     @property
     def librdkafka_properties(self) -> Path:
-        """For kcat, and clients that are made of librdkafka."""
+        """For clients that are made of librdkafka. Before 2.6.1 it sends a wrong nonce, which Apache Kafka refuses too (CVE-2024-56128)."""
         return self.directory / "librdkafka.properties"
 
     @property
@@ -92,7 +92,6 @@ class Secured:
             f"secured by TLS and {MECHANISM}; the password of the user {ADMIN} is in {client}",
             f"  barnabas topics --bootstrap-server {address} --command-config {client} --list",
             f"  kafka-topics.sh --bootstrap-server {address} --command-config {client} --list",
-            f"  kcat -F {librdkafka} -b {address} -L",
             "  Python, barnabas.client and confluent_kafka:",
             f'    Producer(parse_properties(open("{client}").read()), bootstrap_servers="{address}")  # from barnabas.properties',
             f'    Producer({{"bootstrap.servers": "{address}", **dict(line.strip().split("=", 1) for line in open("{librdkafka}"))}})',

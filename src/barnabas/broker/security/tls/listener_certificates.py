@@ -36,15 +36,15 @@ class Candidate:
 
 
 class ListenerCertificates:
-    """`is_clustered` says that other brokers connect to the inter-broker listener. Raises InvalidConfig."""
+    """`is_clustered` says that other brokers connect to the inter-broker and control-plane listeners. Raises InvalidConfig."""
 
     def __init__(self, config: BrokerConfig, is_clustered: bool) -> None:
-        self._inter_broker = config.inter_broker_listener_name if is_clustered else None
+        of_brokers = {config.inter_broker_listener_name, config.control_plane_listener_name}
+        self._of_brokers = of_brokers if is_clustered else frozenset[str | None]()
         self._loaded = {name: ListenerTls.load(tls_config) for name, tls_config in _tls_configs(config).items()}
         self._refused: dict[str, tuple[ListenerTlsConfig, tuple[FileStamp, ...]]] = {}  # by listener: what was warned about
         self.on_change: list[Callable[[str, ListenerTls], None]] = []
-        if self._inter_broker in self._loaded:
-            own = self._loaded[self._inter_broker]
+        for own in (tls for name, tls in self._loaded.items() if name in self._of_brokers):
             try:
                 require_mutual_trust(own, own)
             except InvalidConfig as error:
@@ -62,7 +62,7 @@ class ListenerCertificates:
         """Called before dynamic settings are written. Raises InvalidConfig if a listener could not use them."""
         for candidate in self.candidates(config):
             if candidate.error is not None:
-                raise candidate.error
+                raise InvalidConfig(f"Validation of dynamic config update of SSLFactory failed: {candidate.error}")
 
     def candidates(self, config: BrokerConfig) -> list[Candidate]:
         """The listeners whose settings or files have changed. Reads files and changes nothing, so that it may run on a thread."""
@@ -88,7 +88,7 @@ class ListenerCertificates:
             new = ListenerTls.load(tls_config)
             allows_dn_changes = bool(config.for_listener(name, "ssl.allow.dn.changes"))
             require_replaceable(old, new, allows_dn_changes, bool(config.for_listener(name, "ssl.allow.san.changes")))
-            if name == self._inter_broker:
+            if name in self._of_brokers:
                 require_mutual_trust(old, new)
         except InvalidConfig as error:
             return Candidate(tls_config, stamps, None, error)
