@@ -24,7 +24,7 @@ from barnabas.errors import (
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import BadVersion, NodeExists, NoNode, TreeError
-from barnabas.metadata.tree import Create, CreateMode, GetData, Multi, SetData
+from barnabas.metadata.tree import Create, CreateMode, GetChildren, GetData, Multi, SetData
 from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, decode_config, encode_config, encode_config_change
 from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
 from barnabas.uuid import Uuid
@@ -215,6 +215,19 @@ class AdminTree:
 
     async def fetch_all_configs(self, entity_type: str) -> dict[str, dict[str, str]]:
         return await self.fetch_configs(entity_type, await self._children(paths.config_type(entity_type)))
+
+    async def fetch_all_child_configs(
+        self, entity_type: str, entities: Sequence[str], child_type: str
+    ) -> dict[str, dict[str, dict[str, str]]]:
+        """The configs of the children of entities, such as the clients of users. Entities without children are left out."""
+        responses = await self._tree.handle([GetChildren(_config_path(entity_type, f"{entity}/{child_type}")) for entity in entities])
+        child_configs = {}
+        for entity, response in zip(entities, responses, strict=True):
+            if response.error is None and response.value.names:
+                children = [f"{entity}/{child_type}/{name}" for name in response.value.names]
+                configs = await self.fetch_configs(entity_type, children)
+                child_configs[entity] = {path.rpartition("/")[2]: config for path, config in configs.items()}
+        return child_configs
 
     async def change_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         """Replaces the whole config of the topic. The caller has validated the values."""

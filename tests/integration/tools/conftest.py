@@ -14,6 +14,7 @@ from tests.integration.tools import elections, reassignments
 from tests.integration.tools.acls import ACLS, SETTINGS
 from tests.integration.tools.commands import COMMANDS
 from tests.integration.tools.runner import Target, broker_id, run_all
+from tests.integration.tools.users import USERS
 from tests.once import once
 
 
@@ -31,7 +32,8 @@ def _run(directory: Path) -> dict[str, list[str]]:
     with _our_broker(directory / "ours/data") as ours:
         number = broker_id(ours)
         with kafka_server.running(directory / "kafka", number, SETTINGS) as theirs:
-            printed = run_all([*COMMANDS, *ACLS], [Target(ours, number, directory / "ours"), Target(theirs, number, directory / "kafka")])
+            targets = [Target(ours, number, directory / "ours"), Target(theirs, number, directory / "kafka")]
+            printed = run_all([*COMMANDS, *ACLS, *USERS], targets)
             for name in elections.ELECTIONS:
                 printed[name] = [elections.ask(name, ours), elections.ask(name, theirs)]
             for name in reassignments.REASSIGNMENTS:

@@ -14,6 +14,7 @@ from typing import Final
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import ConfigEntry, DynamicBrokerConfig, describe_broker, describe_broker_default, describe_topic
 from barnabas.broker.config.client_metrics import describe_client_metrics
+from barnabas.broker.config.client_quotas import QuotaEntity, client_quotas
 from barnabas.broker.config.config_alterations import Alteration, AlterationOutcome, ConfigAlterations, node_id
 from barnabas.broker.config.config_changes import ConfigChangeListener
 from barnabas.broker.config.groups import describe_group
@@ -141,6 +142,9 @@ class ConfigManager:
         entity_type = {ConfigResourceType.GROUP: "groups", ConfigResourceType.CLIENT_METRICS: "client-metrics"}[kind]
         children = await self._tree.children(paths.config_type(entity_type))
         return [desanitize(name) for name in children.names] if children is not None else []
+
+    async def client_quotas(self) -> list[tuple[QuotaEntity, dict[str, float]]]:
+        return await client_quotas(self._admin)
 
     async def _with_new_secret(self, stored: dict[str, str]) -> dict[str, str]:
         """Encodes the passwords of this broker anew if password.encoder.old.secret has encoded them."""

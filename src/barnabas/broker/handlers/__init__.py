@@ -65,6 +65,7 @@ HANDLERS: Final = {
     api_keys.ALTER_PARTITION_REASSIGNMENTS: "alter_partition_reassignments",
     api_keys.LIST_PARTITION_REASSIGNMENTS: "list_partition_reassignments",
     api_keys.OFFSET_DELETE: "offset_delete",
+    api_keys.DESCRIBE_CLIENT_QUOTAS: "describe_client_quotas",
     api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: "describe_user_scram_credentials",
     api_keys.ALTER_USER_SCRAM_CREDENTIALS: "alter_user_scram_credentials",
     api_keys.DESCRIBE_CLUSTER: "describe_cluster",

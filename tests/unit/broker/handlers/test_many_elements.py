@@ -244,6 +244,7 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
         api_keys.LIST_PARTITION_REASSIGNMENTS,
         api_keys.LIST_CONFIG_RESOURCES,
         api_keys.CREATE_DELEGATION_TOKEN,
+        api_keys.DESCRIBE_CLIENT_QUOTAS,
         api_keys.DESCRIBE_DELEGATION_TOKEN,
         api_keys.CONSUMER_GROUP_HEARTBEAT,
     }

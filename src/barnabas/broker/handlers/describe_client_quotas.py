@@ -1,0 +1,52 @@
+"""DescribeClientQuotas: the quotas of users, client ids and addresses that match a filter.
+
+Versions 0 to 1.
+Behaviour
+- requires DESCRIBE_CONFIGS on the cluster. The broker returns the quotas of the metadata store, which it does not apply.
+- `strict` leaves out the entities that have other parts than the filter.
+Errors
+- CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNSUPPORTED_VERSION (an unknown entity type). There are no entries then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config.client_quotas import FilterComponent, QuotaFilter
+from barnabas.broker.requests.reply import Reply
+from barnabas.errors import KafkaError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+from barnabas.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse, EntityData, EntryData, ValueData
+from barnabas.security.errors import ClusterAuthorization
+from barnabas.security.operations import AclOperation
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.requests.request import Request
+
+
+def handle(broker: Broker, request: Request[DescribeClientQuotasRequest]) -> Reply[DescribeClientQuotasResponse]:
+    return Reply.awaiting(request, _describe(broker, request))
+
+
+async def _describe(broker: Broker, request: Request[DescribeClientQuotasRequest]) -> DescribeClientQuotasResponse:
+    message = request.message
+    try:
+        if not broker.access.allows_on_cluster(request, AclOperation.DESCRIBE_CONFIGS):
+            raise ClusterAuthorization(ErrorCode.CLUSTER_AUTHORIZATION_FAILED.message)
+        components = [FilterComponent(component.entity_type, component.match_type, component.match) for component in message.components]
+        quota_filter = QuotaFilter(components, message.strict)
+    except KafkaError as error:
+        return DescribeClientQuotasResponse(0, error.code, str(error), None)
+    quotas = await broker.configs.client_quotas()
+    return DescribeClientQuotasResponse(
+        0,
+        0,
+        None,
+        [
+            EntryData([EntityData(kind, name) for kind, name in entity.items()], [ValueData(name, value) for name, value in values.items()])
+            for entity, values in quotas
+            if quota_filter.matches(entity)
+        ],
+    )
