@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -101,7 +101,7 @@ def running(directory: Path, tick_ms: int = 500, links: Links | None = None, jvm
         server.kill()
 
 
-def sasl_flags(jaas_file: Path, users: dict[str, str]) -> str:
+def sasl_flags(jaas_file: Path, users: Mapping[str, str]) -> str:
     """The flags of a server that authenticates these users by DIGEST-MD5. A client without a user is served, too."""
     names = "".join(f' user_{name}="{password}"' for name, password in users.items())
     jaas_file.write_text(f"Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required{names}; }};\n")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import subprocess
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -20,22 +17,19 @@ from barnabas.metadata.errors import NoAuth
 from barnabas.metadata.zookeeper.address import parse
 from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
-from tests import certificates, kafka
+from tests import certificates
 from tests.certificates import Certificates
 from tests.cluster import BrokerProcess, Cluster
+from tests.integration.cluster import secured_zookeeper
 from tests.integration.cluster.describing import until
 from tests.integration.cluster.records import segment_bytes
+from tests.integration.cluster.secured_zookeeper import Ports
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]  # three brokers and Java on a machine that may be busy
 
 COUNT = 100
 START_TIMEOUT_S = 60
 DIGEST = "BARNABAS_ZOOKEEPER_DIGEST"
-
-
-class Ports(NamedTuple):
-    open: int
-    secure: int
 
 
 class SecuredBroker(BrokerProcess):
@@ -49,38 +43,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture
 def ensemble_with_tls(files: Certificates, tmp_path: Path) -> Generator[Ports, None, None]:
-    """A ZooKeeper that serves in TLS, to those with a certificate, and beside it as it always does."""
-    jars = kafka.available(kafka.zookeeper_mode)
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        ports = Ports(one.getsockname()[1], other.getsockname()[1])
-    config = tmp_path / "zoo.cfg"
-    config.write_text(
-        f"dataDir={tmp_path / 'zookeeper'}\ntickTime=500\nadmin.enableServer=false\nclientPort={ports.open}\nclientPortAddress=127.0.0.1\n"
-        f"secureClientPort={ports.secure}\nsecureClientPortAddress=127.0.0.1\n"
-        "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
-        f"ssl.keyStore.location={files.server_store}\nssl.keyStore.type=PEM\n"
-        f"ssl.trustStore.location={files.authority}\nssl.trustStore.type=PEM\nssl.clientAuth=need\n"
-    )
-    with open(tmp_path / "zookeeper.log", "wb") as out:
-        java = ["java", *kafka.JVM_FLAGS, kafka.QUIET, "-cp", f"{jars}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
-        server = subprocess.Popen(java, stdout=out, stderr=out)
-    try:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not (_is_open(ports.open) and _is_open(ports.secure)):
-            assert server.poll() is None and time.monotonic() < deadline, (tmp_path / "zookeeper.log").read_text()[-2000:]
-            time.sleep(0.05)
+    with secured_zookeeper.running(tmp_path, files) as ports:
         yield ports
-    finally:
-        server.kill()
-        server.wait()
-
-
-def _is_open(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
-            return True
-    except OSError:
-        return False
 
 
 @pytest.fixture
