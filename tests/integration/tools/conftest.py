@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import broker, kafka_server
-from tests.integration.tools import elections, reassignments
+from tests.integration.tools import acl_requests, elections, reassignments
 from tests.integration.tools.acls import ACLS, SETTINGS
 from tests.integration.tools.commands import COMMANDS
 from tests.integration.tools.runner import Target, broker_id, run_all
@@ -38,6 +38,8 @@ def _run(directory: Path) -> dict[str, list[str]]:
                 printed[name] = [elections.ask(name, ours), elections.ask(name, theirs)]
             for name in reassignments.REASSIGNMENTS:
                 printed[name] = [reassignments.ask(name, each, number) for each in (ours, theirs)]
+            for name in acl_requests.REQUESTS:
+                printed[name] = [acl_requests.ask(name, each) for each in (ours, theirs)]
             return printed
 
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.integration.tools import acl_requests
 from tests.integration.tools.acls import ACLS
 from tests.integration.tools.commands import COMMANDS
 from tests.integration.tools.elections import ELECTIONS
@@ -67,6 +68,12 @@ def test_an_election_is_answered_as_kafka_answers_it(name: str, printed: dict[st
 
 @pytest.mark.parametrize("name", REASSIGNMENTS)
 def test_a_reassignment_is_answered_as_kafka_answers_it(name: str, printed: dict[str, list[str]]) -> None:
+    ours, theirs = printed[name]
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", acl_requests.REQUESTS)
+def test_a_request_about_acls_is_answered_as_kafka_answers_it(name: str, printed: dict[str, list[str]]) -> None:
     ours, theirs = printed[name]
     assert ours == theirs
 

@@ -5,20 +5,22 @@ Behaviour
 - any broker serves it.
 - each ACL has its own result, in the order of the request. An ACL that exists is no error.
 - on return this broker obeys the new ACLs; the others obey them when they have processed the notification.
-- a request with a code 0 (UNKNOWN) closes the connection, as in Kafka, where it cannot be parsed.
+- a request with a code 0 (UNKNOWN) closes the connection, as in Kafka, where it cannot be parsed. A code that is for filters (ANY, MATCH)
+  fails every ACL of the request, as in Kafka.
 Authorization: ALTER on the cluster.
 Version notes: 1 adds pattern types; before, all are LITERAL.
 Errors, of an ACL
 - SECURITY_DISABLED (no authorizer), CLUSTER_AUTHORIZATION_FAILED: every ACL of the request.
 - INVALID_REQUEST (a name, type, operation or principal that cannot be).
-- UNKNOWN_SERVER_ERROR (the metadata store).
+- UNKNOWN_SERVER_ERROR (a code for filters; the metadata store).
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.requests.acl_messages import binding_of, closing, is_known_creation
+from barnabas.broker.requests.acl_messages import binding_of, closing, code_and_text, is_for_filters, is_known_creation
 from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import slices
 from barnabas.broker.security.access import CLUSTER_NAME
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.security.authorizer.authorizer import Authorizer
 
 _OK: Final = AclCreationResult()
+_log = logging.getLogger(__name__)
 
 
 def handle(broker: Broker, request: Request[CreateAclsRequest]) -> Reply[CreateAclsResponse]:
@@ -45,6 +48,9 @@ def handle(broker: Broker, request: Request[CreateAclsRequest]) -> Reply[CreateA
         broker.access.require_on_cluster(request, AclOperation.ALTER)
         if authorizer is None:
             raise SecurityDisabled("No Authorizer is configured.")
+        if any(is_for_filters(creation) for creation in request.message.creations):
+            _log.warning("%s is refused: an ACL contains ANY or MATCH, which are for filters", request)
+            raise KafkaError
     except KafkaError as error:
         return Reply.now(request, CreateAclsResponse(0, [_result(error)] * len(request.message.creations)))
     return Reply.awaiting(request, _create(broker, authorizer, request))
@@ -73,4 +79,4 @@ def _fault(binding: AclBinding) -> KafkaError | None:
 
 
 def _result(error: KafkaError | None) -> AclCreationResult:
-    return _OK if error is None else AclCreationResult(error.code, str(error))
+    return _OK if error is None else AclCreationResult(*code_and_text(error))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.requests.acl_messages import closing, filter_of, is_known_filter
+from barnabas.broker.requests.acl_messages import closing, code_and_text, filter_of, is_known_filter
 from barnabas.broker.requests.reply import Reply
 from barnabas.broker.scheduling.turns import slices
 from barnabas.broker.security.authorizer.authorizer import AclDeletion
@@ -44,7 +44,7 @@ def handle(broker: Broker, request: Request[DeleteAclsRequest]) -> Reply[DeleteA
         if authorizer is None:
             raise SecurityDisabled("No Authorizer is configured.")
     except KafkaError as error:
-        refused = DeleteAclsFilterResult(error.code, str(error), [])
+        refused = DeleteAclsFilterResult(*code_and_text(error), [])
         return Reply.now(request, DeleteAclsResponse(0, [refused] * len(request.message.filters)))
     return Reply.awaiting(request, _delete(broker, authorizer, request))
 
@@ -59,12 +59,12 @@ async def _delete(broker: Broker, authorizer: Authorizer, request: Request[Delet
 
 
 def _result(deletion: AclDeletion) -> DeleteAclsFilterResult:
-    code, text = _error(deletion.error)
+    code, text = code_and_text(deletion.error)
     return DeleteAclsFilterResult(code, text, [_matching(binding, error) for binding, error in deletion.deleted])
 
 
 def _matching(binding: AclBinding, error: KafkaError | None) -> DeleteAclsMatchingAcl:
-    code, text = _error(error)
+    code, text = code_and_text(error)
     pattern, entry = binding.pattern, binding.entry
     return DeleteAclsMatchingAcl(
         code,
@@ -77,7 +77,3 @@ def _matching(binding: AclBinding, error: KafkaError | None) -> DeleteAclsMatchi
         int(entry.operation),
         int(entry.permission_type),
     )
-
-
-def _error(error: KafkaError | None) -> tuple[int, str | None]:
-    return (0, None) if error is None else (error.code, str(error))

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.broker.requests.reply import Reply
+from barnabas.protocol.errors import ErrorCode
 from barnabas.security.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,
@@ -21,6 +22,7 @@ from barnabas.security.operations import AclOperation
 
 if TYPE_CHECKING:
     from barnabas.broker.requests.request import Request
+    from barnabas.errors import KafkaError
     from barnabas.protocol.messages.create_acls_request import AclCreation
 
 _log = logging.getLogger(__name__)
@@ -75,6 +77,16 @@ def is_known_creation(creation: AclCreation) -> bool:
     return bool(creation.resource_pattern_type and creation.resource_type and creation.permission_type and creation.operation)
 
 
+def is_for_filters(creation: AclCreation) -> bool:
+    """Whether a code is one that an ACL cannot have, ANY or MATCH."""
+    return (
+        creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or creation.resource_type == ResourceType.ANY
+        or creation.operation == AclOperation.ANY
+        or creation.permission_type == AclPermissionType.ANY
+    )
+
+
 def is_known_filter(acl_filter: FilterMessage) -> bool:
     """Whether no code is 0."""
     return bool(acl_filter.pattern_type_filter and acl_filter.resource_type_filter and acl_filter.operation and acl_filter.permission_type)
@@ -86,3 +98,10 @@ def closing(request: Request[Any]) -> Reply[Any]:
     reply: Reply[Any] = Reply(request)
     reply.close_connection()
     return reply
+
+
+def code_and_text(error: KafkaError | None) -> tuple[int, str | None]:
+    """UNKNOWN_SERVER_ERROR has no text on the wire: what went wrong inside a broker is not the client's to know."""
+    if error is None:
+        return 0, None
+    return error.code, None if error.code == ErrorCode.UNKNOWN_SERVER_ERROR else str(error)

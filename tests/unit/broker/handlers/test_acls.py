@@ -114,8 +114,8 @@ def test_each_acl_has_its_own_error_in_kafkas_words(secured: Authorized) -> None
         creation("other", resource_type=CLUSTER),
         creation("kafka-cluster", resource_type=CLUSTER),
         creation("b", operation=99),
-        creation("b", operation=ANY),
-        creation("b", pattern_type=int(PatternType.MATCH)),
+        AclCreation(TOPIC, "b", LITERAL, "User:alice", "*", READ, 99),
+        creation("b", pattern_type=99),
         creation("b", resource_type=99),
         AclCreation(TOPIC, "b", LITERAL, "alice", "*", READ, ALLOW),
         creation("b"),
@@ -126,14 +126,37 @@ def test_each_acl_has_its_own_error_in_kafkas_words(secured: Authorized) -> None
         "The only valid name for the CLUSTER resource is kafka-cluster",
         "",
         "Invalid operation UNKNOWN",
-        "Invalid operation ANY",
-        "Invalid patternType MATCH",
+        "Invalid permissionType UNKNOWN",
+        "Invalid patternType UNKNOWN",
         "Invalid resourceType UNKNOWN",
         "Could not parse principal from `alice` (no colon is present separating the principal type from the principal name)",
         "",
     ]
     assert {result.error_code for result in results if result.error_message} == {int(ErrorCode.INVALID_REQUEST)}
     assert secured.allows(AclOperation.READ, "b")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        creation("b", operation=ANY),
+        creation("b", pattern_type=ANY_PATTERN),
+        creation("b", pattern_type=int(PatternType.MATCH)),
+        creation("b", resource_type=ANY_TYPE),
+        AclCreation(TOPIC, "b", LITERAL, "User:alice", "*", READ, int(AclPermissionType.ANY)),
+    ],
+)
+def test_a_code_for_filters_fails_all_acls_of_the_request_as_in_kafka(secured: Authorized, wrong: AclCreation) -> None:
+    assert create(secured, creation("a"), wrong) == [AclCreationResult(int(ErrorCode.UNKNOWN_SERVER_ERROR), None)] * 2
+    assert not secured.allows(AclOperation.READ, "a")
+
+
+def test_a_principal_may_have_an_empty_type_or_name(secured: Authorized) -> None:
+    odd = [AclCreation(TOPIC, "a", LITERAL, principal, "*", READ, ALLOW) for principal in (":x", "User:", ":")]
+    assert create(secured, *odd) == [AclCreationResult()] * 3
+    with Authorized({"super.users": ANONYMOUS}, secured.tree) as second:
+        (resource,) = describe(second, everything()).resources
+        assert [entry.principal for entry in resource.acls] == [":x", "User:", ":"]
 
 
 def test_a_code_0_closes_the_connection_and_changes_nothing(secured: Authorized) -> None:

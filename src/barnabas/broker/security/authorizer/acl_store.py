@@ -191,4 +191,5 @@ def _is_known(root: str, title: str) -> bool:
 
 
 def _failed(error: TreeError) -> KafkaError:
-    return KafkaError(f"The ACLs could not be changed in the metadata store: {error}")
+    _log.error("The ACLs could not be changed in the metadata store: %s", error)
+    return KafkaError(str(error))

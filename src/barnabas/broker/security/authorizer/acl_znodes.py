@@ -7,13 +7,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from barnabas.broker.security.authorizer.acl_rules import WILDCARD_HOST, WILDCARD_PRINCIPAL
-from barnabas.errors import IllegalArgument
 from barnabas.metadata import paths
 from barnabas.metadata.znodes import security as znodes
 from barnabas.metadata.znodes.json_text import CorruptZNode
 from barnabas.security.acl import AccessControlEntry, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from barnabas.security.operations import AclOperation
-from barnabas.security.principal import KafkaPrincipal
 
 PATTERN_TYPES: Final = (PatternType.LITERAL, PatternType.PREFIXED)
 RESOURCE_TYPES: Final = tuple(kind for kind in ResourceType if kind not in (ResourceType.UNKNOWN, ResourceType.ANY))
@@ -72,12 +70,10 @@ def decode_change(path: str, data: bytes) -> ResourcePattern:
 def _entry(path: str, entry: znodes.AclEntry, data: bytes | None) -> AccessControlEntry:
     permission_type = AclPermissionType.__members__.get(entry.permission_type.upper(), AclPermissionType.UNKNOWN)
     operation = AclOperation.from_string(entry.operation)
-    try:
-        principal = KafkaPrincipal.parse(entry.principal)
-    except IllegalArgument as error:
-        raise CorruptZNode(path, str(error), data) from error
+    if ":" not in entry.principal:
+        raise CorruptZNode(path, f"the principal {entry.principal} is not in format principalType:principalName", data)
     if permission_type not in (AclPermissionType.ALLOW, AclPermissionType.DENY):
         raise CorruptZNode(path, f"the permission type {entry.permission_type} is unknown", data)
     if operation in (AclOperation.UNKNOWN, AclOperation.ANY):
         raise CorruptZNode(path, f"the operation {entry.operation} is unknown", data)
-    return AccessControlEntry(str(principal), entry.host, operation, permission_type)
+    return AccessControlEntry(entry.principal, entry.host, operation, permission_type)
