@@ -21,7 +21,7 @@ from barnabas.protocol.messages.list_partition_reassignments_request import (
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.security.operations import AclOperation
 from barnabas.uuid import Uuid
-from tests.integration.security.matrix.case import ZOOKEEPER_KAFKA, Case, Cell, on_cluster, on_topic
+from tests.integration.security.matrix.case import SUPER_USER, ZOOKEEPER_KAFKA, Case, Cell, on_cluster, on_topic
 from tests.integration.security.matrix.names import MISSING, MISSING_ID, OTHER, TOPIC
 
 _TOPICS = (TOPIC, OTHER, MISSING)
@@ -59,7 +59,7 @@ def _create_topics(cell: Cell) -> CreateTopicsRequest:
 
 
 def _deleted(cell: Cell) -> tuple[str, ...]:
-    return (cell.own, MISSING) if cell.user == "admin" else (cell.own, OTHER, MISSING)
+    return (cell.own, MISSING) if cell.user == SUPER_USER else (cell.own, OTHER, MISSING)
 
 
 def _delete_topics(cell: Cell) -> DeleteTopicsRequest:
