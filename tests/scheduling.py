@@ -15,26 +15,36 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-# Folders in the order in which they begin: the longest first, and last those whose files any process can take at no cost.
+# Folders in the order in which they begin, the longest first. A file that is named here is a folder of its own: it starts all it needs.
 LONGEST_FIRST: Final = (
     "tests/spark",
     "tests/integration/client",
     "tests/integration/tools_ours",
-    "tests/integration/cluster",
+    "tests/spark/pipelines/test_pipeline_declarative.py",
     "tests/integration/groups",
-    "tests/integration/transactions",
-    "tests/integration/tools",
-    "tests/spark_crash",
-    "tests/integration/security",
-    "tests/integration/golden",
-    "tests/integration/clients",
+    "tests/simulation/test_cluster.py",
+    "tests/integration/cluster",
+    "tests/docs/test_pages.py",
+    "tests/spark/test_standalone.py",
     "tests/integration",
+    "tests/spark_crash",
+    "tests/integration/idempotence",
+    "tests/integration/transactions",
+    "tests/spark/test_demo.py",
+    "tests/fuzz",
+    "tests/spark/pipelines/test_pipeline_tool.py",
+    "tests/chaos",
+    "tests/crash",
+    "tests/integration/clients",
+    "tests/integration/security",
 )
-LAST: Final = "tests/unit"
+LAST: Final = "tests/unit"  # its files share nothing: any process takes them at no cost
 
 
 def folder_of(file: str) -> str:
     """The folder whose conftest.py starts what the tests of this file share: `tests/integration/client`, `tests/spark`, `tests/unit`."""
+    if file in LONGEST_FIRST:
+        return file
     parts = file.split("/")[:-1]
     return "/".join(parts[: 3 if parts[1:2] == ["integration"] else 2])
 

@@ -21,6 +21,7 @@ UNIT = ["tests/unit/storage/test_e.py", "tests/unit/test_f.py"]
         ("tests/spark/reading/test_b.py", "tests/spark"),
         ("tests/integration/client/producer/test_d.py", "tests/integration/client"),
         ("tests/integration/test_adopt.py", "tests/integration"),
+        ("tests/spark/test_demo.py", "tests/spark/test_demo.py"),
         ("tests/unit/storage/test_e.py", "tests/unit"),
     ],
 )
@@ -44,5 +45,5 @@ def test_a_free_process_begins_a_folder_before_it_helps_with_another() -> None:
     assert next_file(SPARK, begun, "gw1") == SPARK[0]
 
 
-def test_the_named_folders_exist() -> None:
-    assert all((ROOT / folder).is_dir() for folder in (*scheduling.LONGEST_FIRST, scheduling.LAST))
+def test_the_named_folders_and_files_exist() -> None:
+    assert all((ROOT / folder).exists() for folder in (*scheduling.LONGEST_FIRST, scheduling.LAST))
