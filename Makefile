@@ -90,7 +90,7 @@ simulate: $(VENV)/tested  ## A thousand histories of a simulated cluster: make s
 spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an exactly-once stream: make spark-crash KILLS=50 SEED=7
 	BARNABAS_SPARK_CRASH_KILLS=$(or $(KILLS),50) BARNABAS_SPARK_CRASH_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 14400 tests/spark_crash
 
-fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, from a seed: make fuzz SEED=7
+fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, before and during SASL too, from a seed: make fuzz SEED=7
 	$(BIN)/python -m tests.fuzz --frames 200000 --seed $(or $(SEED),1)
 
 secured-clients: $(VENV)/tested kafka  ## Play every client over SASL_SSL against Apache Kafka, record what it gets, and compare ours

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fuzz import target, witness
+from tests.fuzz import sasl, target, witness
 from tests.fuzz.storm import Outcome, storm
 from tests.fuzz.target import Target
 
@@ -41,6 +41,7 @@ def run(directory: Path, seed: int, numbers: range, tell: Callable[[str], None])
     """Sends these frames of the seed to a new broker."""
     report = Report()
     with target.running(directory) as broker:
+        sasl.add_user(broker)
         with witness.watching(broker.port) as testimony:
             _round(broker, WARM_UP_SEED, range(min(WARM_UP, len(numbers))), report)
             _at_rest(broker)
@@ -68,7 +69,7 @@ def run(directory: Path, seed: int, numbers: range, tell: Callable[[str], None])
 
 def _round(broker: Target, seed: int, numbers: range, report: Report) -> Outcome:
     ids = target.prepare_topics(broker, keep=witness.TOPIC)
-    outcome = storm(broker.port, seed, numbers, ids)
+    outcome = storm(broker, seed, numbers, ids)
     report.frames += outcome.frames
     report.findings += outcome.findings
     report.findings += [_explained(line, outcome) for line in broker.complaints()]

@@ -22,6 +22,7 @@ from tests.fuzz.values import INTS, Values
 WEIGHTS = {"Produce": 5, "Fetch": 5, "CreateTopics": 2, "IncrementalAlterConfigs": 2, "ListOffsets": 2, "Metadata": 2}
 SERVED = [APIS[key] for key in HANDLERS]
 SCHEMAS: Mapping[str, MessageSchema] = {message.name: message for message in load_messages()}
+CODED = frozenset({"CreateAcls", "DescribeAcls", "DeleteAcls"})  # a code that means nothing closes the connection, as in Kafka
 CLIENT_ID = "fuzz"
 
 WHOLE_SHARE, PIECE_SHARE = 0.6, 0.25  # the rest gets its bytes damaged
@@ -73,7 +74,7 @@ def make_frame(seed: int, number: int, ids: Mapping[str, Uuid]) -> Frame:
         # The tree refuses what cannot be a path, and Kafka answered so when offsets were kept there.
         frame.may_be_unknown |= version == 0 and api.name in ("OffsetCommit", "OffsetFetch")
         frame.may_wait |= api.name in ("JoinGroup", "SyncGroup")  # for the other members
-        frame.damage = "a name as long as can be" if values.is_too_long else ""
+        frame.damage = "a name as long as can be" if values.is_too_long else "codes at random" if api.name in CODED else ""
         frame.data = _framed(b"".join([piece.data for piece in pieces]))
     elif drawn < WHOLE_SHARE + PIECE_SHARE:
         frame.damage = _damage_a_piece(random, pieces, header, message.name, version)

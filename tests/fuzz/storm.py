@@ -19,13 +19,14 @@ from barnabas.protocol.framing import parse_response_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.registry import BY_NAME
 from barnabas.uuid import Uuid
-from tests.fuzz import noise
+from tests.fuzz import noise, sasl
 from tests.fuzz.frames import Frame, make_frame
-from tests.fuzz.target import HOST
+from tests.fuzz.target import HOST, Target
 
 CONNECTIONS = 8
 LIFE = 40  # so many frames of the seed are one connection's, as long as nothing closes it
-NOISE_SHARE = 8  # every eighth life is one that knows no schema
+SHARE = 8  # every eighth life is one that knows no schema, and another one is spent on the SASL listener
+NOISE, SASL = 7, 6
 ANSWER_TIMEOUT_S = 30
 SILENCE_S = 0.05  # how long to wait for an answer that need not come
 FINDINGS_MAX = 50
@@ -44,12 +45,12 @@ class Outcome:
     sent_by_port: dict[int, deque[Frame]] = field(default_factory=dict)  # to find the frame that a line of the broker's log is about
 
 
-def storm(port: int, seed: int, numbers: range, ids: Mapping[str, Uuid]) -> Outcome:
+def storm(target: Target, seed: int, numbers: range, ids: Mapping[str, Uuid]) -> Outcome:
     """Sends these frames of the seed."""
     outcome = Outcome()
     lives = iter([numbers[at : at + LIFE] for at in range(0, len(numbers), LIFE)])
     lock = threading.Lock()
-    workers = [threading.Thread(target=_work, args=(port, seed, lives, lock, ids, outcome)) for _ in range(CONNECTIONS)]
+    workers = [threading.Thread(target=_work, args=(target, seed, lives, lock, ids, outcome)) for _ in range(CONNECTIONS)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -57,7 +58,7 @@ def storm(port: int, seed: int, numbers: range, ids: Mapping[str, Uuid]) -> Outc
     return outcome
 
 
-def _work(port: int, seed: int, lives: Iterator[range], lock: threading.Lock, ids: Mapping[str, Uuid], outcome: Outcome) -> None:
+def _work(target: Target, seed: int, lives: Iterator[range], lock: threading.Lock, ids: Mapping[str, Uuid], outcome: Outcome) -> None:
     while len(outcome.findings) < FINDINGS_MAX:
         with lock:
             numbers = next(lives, None)
@@ -65,10 +66,14 @@ def _work(port: int, seed: int, lives: Iterator[range], lock: threading.Lock, id
             return
         own = Outcome()
         try:
-            if numbers[0] // LIFE % NOISE_SHARE == NOISE_SHARE - 1:
-                own.frames += noise.live(port, seed, numbers)
+            kind = numbers[0] // LIFE % SHARE
+            if kind == NOISE:
+                own.frames += noise.live(target.port, seed, numbers)
+            elif kind == SASL:
+                own.findings += sasl.live(target.sasl_port, seed, numbers, ids)
+                own.frames += len(numbers)
             else:
-                _Life(port, own).live([make_frame(seed, number, ids) for number in numbers])
+                _Life(target.port, own).live([make_frame(seed, number, ids) for number in numbers])
         except Exception as error:
             own.findings.append(f"frames {numbers[0]} to {numbers[-1]}: {error!r}")
         with lock:

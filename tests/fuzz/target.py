@@ -16,11 +16,14 @@ from barnabas.protocol.messages.produce_request import PartitionProduceData, Pro
 from barnabas.protocol.slices import Records
 from barnabas.uuid import Uuid
 from benchmarks.wire import Client
-from tests.broker import READY, START_TIMEOUT_S, started
+from tests.broker import START_TIMEOUT_S, started
 from tests.fuzz.batches import plain
 from tests.fuzz.values import STABLE
 
 HOST = "127.0.0.1"
+READY = re.compile(r"^ready listeners=PLAINTEXT://\S+?:(\d+),SASL://\S+?:(\d+)")
+SASL_USER = "fuzz"
+SASL_PASSWORD = "fuzz-secret"
 STOP_TIMEOUT_S = 30
 # What nobody may cause from outside: anything with a traceback, and errors other than those that Kafka logs as errors too.
 UNEXPECTED = re.compile(
@@ -38,6 +41,12 @@ FILES_AT_REST = 100  # what a broker with these few topics needs
 SETTINGS = (
     "log.segment.delete.delay.ms=1000",  # the files of a deleted topic stay open so long, a minute by default
     "log.cleaner.dedupe.buffer.size=4194304",  # the first compaction takes this for good, 128 MB by default: it would hide what leaks
+    f"listeners=PLAINTEXT://{HOST}:0,SASL://{HOST}:0",
+    "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
+    "inter.broker.listener.name=PLAINTEXT",
+    "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256",
+    f"listener.name.sasl.barnabas.sasl.plain.users={SASL_USER}:{SASL_PASSWORD}",
+    "connection.failed.authentication.delay.ms=0",  # the fuzzer waits until a refused connection is closed
 )
 RECORDS = 50
 PREPARE_TRIES = 10
@@ -45,9 +54,12 @@ LEADER_TIMEOUT_S = 5
 
 
 class Target:
-    def __init__(self, process: subprocess.Popen[str], port: int, log: Path) -> None:
+    """`sasl_port` is that of the listener at which clients must log in, as SASL_USER."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int, sasl_port: int, log: Path) -> None:
         self.process = process
         self.port = port
+        self.sasl_port = sasl_port
         self.log = log
         self._log_read = 0
 
@@ -116,7 +128,7 @@ def running(directory: Path, overrides: tuple[str, ...] = ()) -> Generator[Targe
     command = [sys.executable, "-m", "barnabas", "up", "--port", "0", "--data", str(directory / "data"), *options]
     shell = ["/bin/sh", "-c", 'log=$1; shift; exec "$@" 2>>"$log"', "broker", str(log), *command]
     with started(shell, READY, START_TIMEOUT_S) as (process, address):
-        target = Target(process, int(address[2]), log)
+        target = Target(process, int(address[1]), int(address[2]), log)
         yield target
         assert target.is_alive, f"The broker has died with code {process.returncode}: {log.read_text()[-3000:]}"
         process.terminate()

@@ -7,11 +7,15 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
+from random import Random
+
+import pytest
 
 from barnabas.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from barnabas.uuid import Uuid
-from tests.fuzz import campaign, target
+from tests.fuzz import campaign, sasl, target
 from tests.fuzz.frames import SERVED, make_frame
 from tests.fuzz.values import STABLE
 
@@ -38,6 +42,18 @@ def test_partitions_made_and_deleted_again_and_again_take_no_more_memory_than_th
             broker.await_files(target.FILES_AT_REST)
             after.append(broker.memory_mb())
     assert after[-1] < after[0] + CYCLE_GROWTH_MB_MAX, after
+
+
+@pytest.mark.parametrize("mechanism", sasl.MECHANISMS)
+def test_the_fuzzer_of_authentication_can_log_in_and_notices_who_is_let_in(mechanism: str, tmp_path: Path) -> None:
+    with target.running(tmp_path) as broker:
+        sasl.add_user(broker)
+        with socket.create_connection((target.HOST, broker.sasl_port), sasl.ANSWER_S) as stream:
+            peer = sasl.SaslPeer(stream, 1)
+            peer.log_in(mechanism, Random(1))
+            assert peer.gets_metadata()
+        with socket.create_connection((target.HOST, broker.sasl_port), sasl.ANSWER_S) as stream, pytest.raises((EOFError, OSError)):
+            sasl.SaslPeer(stream, 1).gets_metadata()
 
 
 def test_a_seed_makes_the_same_frames_every_time() -> None:
