@@ -2,8 +2,9 @@
 
 Versions 0 to 1.
 Behaviour
-- requires DESCRIBE_CONFIGS on the cluster. The broker returns the quotas of the metadata store, which it does not apply.
+- the broker returns the quotas of the metadata store, which it does not apply.
 - `strict` leaves out the entities that have other parts than the filter.
+Authorization: DESCRIBE_CONFIGS on the cluster.
 Errors
 - CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNSUPPORTED_VERSION (an unknown entity type). There are no entries then.
 """
