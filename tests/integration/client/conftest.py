@@ -74,8 +74,9 @@ def new_topic(bootstrap: str, worker_id: str) -> TopicMaker:
 
 
 @pytest.fixture(scope="session")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Generator[SecureKafka, None, None]:
-    """An Apache Kafka that wants to know who its clients are."""
+def secure(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Generator[SecureKafka, None, None]:
+    """A broker of each kind that wants to know who its clients are."""
     made = certificates.make(tmp_path_factory.mktemp("certificates"))
-    with secure_kafka.running(tmp_path_factory.mktemp("secure"), made) as running:
+    start = secure_kafka.running_ours if broker_kind == OURS else secure_kafka.running
+    with start(tmp_path_factory.mktemp("secure"), made) as running:
         yield running

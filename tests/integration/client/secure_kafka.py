@@ -1,10 +1,15 @@
-"""An Apache Kafka with a listener for each way to be secure: TLS, mutual TLS, and SASL with and without TLS; and the settings for each."""
+"""A broker with a listener for each way to be secure: TLS, mutual TLS, and SASL with and without TLS; and the settings for each.
+
+Apache Kafka and ours have the same settings, except that ours accepts unsigned tokens only if it is told so.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import socket
+import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,6 +23,7 @@ from tests.certificates import Certificates
 from tests.client_network import network, on_loop
 
 USER = "alice"
+OTHER_USER = "bob"  # of PLAIN
 PASSWORD = "alice's secret"
 SCRAM = {"SCRAM-SHA-256": (1, "sha256", 4096), "SCRAM-SHA-512": (2, "sha512", 8192)}
 OAUTH_JAAS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub={};"
@@ -30,6 +36,17 @@ _LISTENERS = {
     "SASLTLS": "SASL_SSL",
     "SHORT": "SASL_PLAINTEXT",
 }
+_OUR_SETTINGS = {
+    "broker.id": "1",
+    "barnabas.sasl.oauthbearer.unsigned.tokens.allowed": "true",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+}
+_READY = re.compile(r"^ready ")
 _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
@@ -46,13 +63,23 @@ class SecureKafka:
 
 @contextmanager
 def running(directory: Path, certificates: Certificates) -> Generator[SecureKafka, None, None]:
-    names = [*_LISTENERS, "CONTROLLER"]
-    ports = dict(zip(names, _free_ports(len(names)), strict=True))
+    """An Apache Kafka."""
+    ports = _free_ports(*_LISTENERS, "CONTROLLER")
     command = kafka_server.command(directory, 1, ports["PLAINTEXT"], ports["CONTROLLER"], _settings(ports, certificates))
     with broker.started(command, kafka_server.STARTED, kafka_server.START_TIMEOUT_S):
-        kafka = SecureKafka({name: f"localhost:{ports[name]}" for name in _LISTENERS}, certificates)
-        on_loop(_make_users, kafka)
-        yield kafka
+        yield _with_users(ports, certificates)
+
+
+@contextmanager
+def running_ours(directory: Path, certificates: Certificates) -> Generator[SecureKafka, None, None]:
+    """A Barnabas."""
+    ports = _free_ports(*_LISTENERS)
+    own = _OUR_SETTINGS | {"log.dirs": str(directory / "logs")}
+    properties = directory / "server.properties"
+    properties.write_text("".join(f"{name}={value}\n" for name, value in (_settings(ports, certificates) | own).items()))
+    command = [sys.executable, "-m", "barnabas", "server", str(properties)]
+    with broker.started(command, _READY, broker.START_TIMEOUT_S, broker.CRASH):
+        yield _with_users(ports, certificates)
 
 
 def with_tls(files: Certificates, **settings: Any) -> dict[str, Any]:
@@ -69,6 +96,12 @@ def with_token(**settings: Any) -> dict[str, Any]:
     return given | settings
 
 
+def _with_users(ports: dict[str, int], certificates: Certificates) -> SecureKafka:
+    kafka = SecureKafka({name: f"localhost:{ports[name]}" for name in _LISTENERS}, certificates)
+    on_loop(_make_users, kafka)
+    return kafka
+
+
 async def _make_users(kafka: SecureKafka) -> None:
     async with network(kafka.addresses["PLAINTEXT"]) as client:
         for number, name, iterations in SCRAM.values():
@@ -80,7 +113,7 @@ async def _make_users(kafka: SecureKafka) -> None:
 
 
 def _settings(ports: dict[str, int], certificates: Certificates) -> dict[str, str]:
-    plain = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+    plain = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}" user_{OTHER_USER}="{PASSWORD}";'
     settings = {
         "listeners": ",".join(f"{name}://{'0.0.0.0' if name == 'TLS' else '127.0.0.1'}:{port}" for name, port in ports.items()),
         "advertised.listeners": ",".join(f"{name}://localhost:{ports[name]}" for name in _LISTENERS),
@@ -104,6 +137,6 @@ def _settings(ports: dict[str, int], certificates: Certificates) -> dict[str, st
     return settings
 
 
-def _free_ports(count: int) -> list[int]:
+def _free_ports(*names: str) -> dict[str, int]:
     with ExitStack() as held:
-        return [held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(count)]
+        return {name: held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for name in names}

@@ -1,4 +1,4 @@
-"""Producer, consumer and admin with an Apache Kafka that wants to know who they are: every way to be secure, from end to end."""
+"""Producer, consumer and admin with Apache Kafka and our broker, both secured: every way to be secure, from end to end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from barnabas.client.errors import AuthenticationError, SaslAuthentication, SslA
 from barnabas.client.metrics.metrics import Metric, MetricName
 from tests.integration.client.records import DEADLINE_S, numbered, poll_until
 from tests.integration.client.secure_kafka import SCRAM, SESSION_MS, SecureKafka, with_sasl, with_tls, with_token
-
-pytestmark = pytest.mark.java
 
 Settings = dict[str, object]
 PASSWORDS = ("PLAIN", *SCRAM)

@@ -1,4 +1,4 @@
-"""TLS and SASL of the clients' network, against an Apache Kafka that has a listener for each."""
+"""TLS and SASL of the clients' network, against Apache Kafka and our broker, which have a listener for each."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from tests import certificates
 from tests.certificates import Certificates
 from tests.client_network import network, on_loop
 from tests.integration.client.secure_kafka import PASSWORD, SCRAM, SESSION_MS, USER, SecureKafka, with_sasl, with_tls, with_token
-
-pytestmark = pytest.mark.java
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +104,8 @@ def test_mutual_tls_with_an_encrypted_key(kafka: SecureKafka, files: Certificate
 
 
 def test_a_broker_that_wants_a_certificate_and_gets_none(kafka: SecureKafka, files: Certificates) -> None:
-    with pytest.raises(SslAuthentication, match=r"ssl\.keystore"):
+    # With TLS 1.3 the event loop of our broker closes the connection before it sends the alert; the client then names the setting too.
+    with pytest.raises((SslAuthentication, Timeout), match=r"ssl\.keystore"):
         asked(kafka, "MUTUAL", **with_tls(files))
 
 
