@@ -17,6 +17,7 @@ from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import SessionExpired, TreeError
 from barnabas.metadata.tree import Delete, GetData
+from barnabas.metadata.znodes.json_text import CorruptZNode
 
 CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
 
@@ -117,6 +118,8 @@ class ChangeListener:
             await self._on_change(path, node.data)
         except TreeError:
             raise  # not a fault of the notification: it is retried when the session is back
+        except CorruptZNode as error:
+            _log.error("The change notification is skipped: %s", error)
         except Exception:
             _log.exception("Error processing change notification %r from %s", node.data, path)
 

@@ -43,6 +43,7 @@ class AclAuthorizer(Authorizer):
         self._audit = AuditLog()
         self._index = AclIndex()
         self._decisions: dict[tuple[KafkaPrincipal, str, AclOperation, ResourceType, str], Decision] = {}
+        self._any_decisions: dict[tuple[KafkaPrincipal, str, AclOperation, ResourceType], bool] = {}  # of authorize_by_resource_type
         self._store = AclStore(tree, now_ms, self._acls_changed, self._acls_loaded)
 
     def configure(self, properties: Mapping[str, str]) -> None:
@@ -72,7 +73,14 @@ class AclAuthorizer(Authorizer):
     def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType) -> bool:
         if self.authorize(session, Action(operation, resource_type, "hardcode", True, False, "", 0)):
             return True
-        return self._index.allows_any(str(session.principal), session.host, operation, resource_type)
+        key = (session.principal, session.host, operation, resource_type)
+        is_any_allowed = self._any_decisions.get(key)
+        if is_any_allowed is None:
+            is_any_allowed = self._index.allows_any(str(session.principal), session.host, operation, resource_type)
+            if len(self._any_decisions) >= CACHE_MAX:
+                self._any_decisions.clear()
+            self._any_decisions[key] = is_any_allowed
+        return is_any_allowed
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[AclBinding]:
         return self._index.acls(acl_filter)
@@ -122,15 +130,19 @@ class AclAuthorizer(Authorizer):
 
     def _acls_changed(self, pattern: ResourcePattern, entries: Entries) -> None:
         self._index.replace(pattern, entries)
-        self._decisions.clear()
+        self._forget_decisions()
 
     def _acls_loaded(self, acls: Mapping[ResourcePattern, Entries]) -> None:
         index = AclIndex(self._default)
         for pattern, entries in acls.items():
             index.replace(pattern, entries)
         self._index = index
-        self._decisions.clear()
+        self._forget_decisions()
         _log.info("Loaded %d ACLs of %d resource patterns", len(index), len(acls))
+
+    def _forget_decisions(self) -> None:
+        self._decisions.clear()
+        self._any_decisions.clear()
 
 
 class _Addition:

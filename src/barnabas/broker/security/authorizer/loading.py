@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final
 
-from barnabas.broker.security.authorizer.acl_authorizer import AclAuthorizer
 from barnabas.broker.security.authorizer.authorizer import Authorizer
 from barnabas.config_def import InvalidConfig
 from barnabas.metadata.client import TreeClient
@@ -25,9 +24,15 @@ def load_authorizer(properties: Mapping[str, str], tree: TreeClient, now_ms: Cal
     name = properties.get(AUTHORIZER_CLASS, "").strip()
     if not name:
         return None
-    authorizer = AclAuthorizer(tree, now_ms) if name in KAFKA_CLASSES else _python_authorizer(name)
+    authorizer = _acl_authorizer(tree, now_ms) if name in KAFKA_CLASSES else _python_authorizer(name)
     authorizer.configure(dict(properties))
     return authorizer
+
+
+def _acl_authorizer(tree: TreeClient, now_ms: Callable[[], int]) -> Authorizer:
+    from barnabas.broker.security.authorizer.acl_authorizer import AclAuthorizer  # most brokers start without it
+
+    return AclAuthorizer(tree, now_ms)
 
 
 def _python_authorizer(name: str) -> Authorizer:

@@ -146,6 +146,15 @@ def test_any_resource_is_allowed_if_one_is(broker: Authorized) -> None:
     assert any_allowed(broker)
 
 
+def test_the_answer_about_any_resource_follows_the_acls(broker: Authorized) -> None:
+    broker.add(acl("orders", WRITE))
+    assert any_allowed(broker)
+    broker.add(acl("*", WRITE, DENY))
+    assert not any_allowed(broker)
+    broker.run(broker.authorizer.delete_acls(session(), [acl("*", WRITE, DENY).to_filter()]))
+    assert any_allowed(broker)
+
+
 def test_implied_operations_do_not_count_for_any_resource_as_in_kafka(broker: Authorized) -> None:
     broker.add(acl("orders", READ))
     assert not any_allowed(broker, DESCRIBE)
