@@ -20,6 +20,8 @@ from typing import IO
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from barnabas.client.admin import Admin, AlterConfigOp, ConfigResource, ConfigResourceType
+
 ERROR = re.compile(r"^\S+ (ERROR|CRITICAL) |^Traceback ")  # a broker's log line that no well-behaved client may cause
 CRASH = re.compile(r"^Traceback ")  # a line that not even clients that do wrong may cause
 READY = re.compile(r"\bready\b.*?([\w.-]+|\[[0-9a-fA-F:.]+\]):(\d+)")  # the line a broker prints once clients may come
@@ -100,6 +102,13 @@ class _Output:
 
 def given_bootstrap() -> str | None:
     return os.environ.get("BARNABAS_TEST_BOOTSTRAP") or None
+
+
+def set_session_timeout(bootstrap: str, group: str, timeout_ms: int) -> None:
+    """Of the members of a group of KIP-848's protocol, whose sessions the broker decides about."""
+    resource = ConfigResource(ConfigResourceType.GROUP, group)
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        admin.incremental_alter_configs({resource: [AlterConfigOp("consumer.session.timeout.ms", str(timeout_ms))]}).all()
 
 
 def topic_maker(bootstrap: str, worker_id: str) -> TopicMaker:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 SESSION_TIMEOUT_MS = 6000
+STATIC_SESSION_TIMEOUT_MS = 30_000  # a static member has this time to start again, also on a busy machine
 HEARTBEAT_INTERVAL_MS = 500
 RECONNECT_MS_MAX = 500
 POLL_MS = 100
@@ -52,6 +53,10 @@ class Told:
         print("hold", time.monotonic_ns(), ",".join(map(str, sorted(self._held))), flush=True)
 
 
+def session_timeout_ms(place: Place) -> int:
+    return STATIC_SESSION_TIMEOUT_MS if place.instance else SESSION_TIMEOUT_MS
+
+
 def confluent(place: Place, stopping: threading.Event) -> None:
     import confluent_kafka
 
@@ -66,7 +71,7 @@ def confluent(place: Place, stopping: threading.Event) -> None:
     if place.strategy == "consumer":
         config["group.protocol"] = "consumer"
     else:
-        config |= {"partition.assignment.strategy": place.strategy, "session.timeout.ms": SESSION_TIMEOUT_MS}
+        config |= {"partition.assignment.strategy": place.strategy, "session.timeout.ms": session_timeout_ms(place)}
         config["heartbeat.interval.ms"] = HEARTBEAT_INTERVAL_MS
     if place.instance:
         config["group.instance.id"] = place.instance
@@ -128,7 +133,7 @@ def kafka_python(place: Place, stopping: threading.Event) -> None:
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         partition_assignment_strategy=[assignor for assignor in assignors if assignor.name == place.strategy],
-        session_timeout_ms=SESSION_TIMEOUT_MS,
+        session_timeout_ms=session_timeout_ms(place),
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
         reconnect_backoff_max_ms=RECONNECT_MS_MAX,
     )
@@ -185,7 +190,7 @@ async def _aiokafka(place: Place, stopping: threading.Event) -> None:
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         partition_assignment_strategy=[assignor for assignor in assignors if assignor.name == place.strategy],
-        session_timeout_ms=SESSION_TIMEOUT_MS,
+        session_timeout_ms=session_timeout_ms(place),
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
     )
     busy = asyncio.Lock()  # the client rejoins on a task of its own: not between a read and its commit
@@ -227,7 +232,7 @@ def _settings(place: Place) -> dict[str, Any]:
         return settings | {"group.protocol": "consumer"}
     return settings | {
         "partition.assignment.strategy": [place.strategy],
-        "session.timeout.ms": SESSION_TIMEOUT_MS,
+        "session.timeout.ms": session_timeout_ms(place),
         "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
     }
 

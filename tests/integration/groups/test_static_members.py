@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker import set_session_timeout
 from tests.integration.groups.member import Member, Members, Seat
 from tests.integration.groups.scenario import PARTITIONS, end_offsets, outcome_of, producing, settle, wait_until_committed
 
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.java
 SeatMaker = Callable[[str, str], Seat]
 JavaClasses = Callable[[], Path]
 CLASSIC = ["confluent", "java", "kafka_python", "aiokafka"]
+SESSION_TIMEOUT_MS = 30_000  # in which a member starts again, also on a busy machine
 CONSUMER = ["confluent", "java"]  # those that speak KIP-848's protocol
 
 
@@ -59,6 +61,8 @@ def changes_of(members: Members, without: Member) -> dict[str, int]:
 def group(seat: Seat, java_classes: JavaClasses, clients: list[str]) -> Generator[Members, None, None]:
     """A settled group; after the block, whatever was sent has been read, and once unless who read it was killed."""
     members = Members(seat, java_classes)
+    if seat.strategy == "consumer":
+        set_session_timeout(seat.bootstrap, seat.group, SESSION_TIMEOUT_MS)
     try:
         for client in clients:
             members.add(client, instance=f"{client}-1")

@@ -13,12 +13,13 @@ from barnabas.client.consumer.async_consumer import AsyncConsumer
 from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
 from barnabas.client.errors import RebalanceInProgress
 from barnabas.topic_partition import TopicPartition
-from tests.broker import TopicMaker
+from tests.broker import TopicMaker, set_session_timeout
 
 PARTITIONS = 12
 MEMBERS = 4
 CHURN_S = 5
 WAIT_S = 30
+SESSION_TIMEOUT_MS = 30_000  # no member is thrown out on a busy machine
 PROTOCOLS: dict[str, dict[str, object]] = {
     "range": {"partition.assignment.strategy": ["range"], "heartbeat.interval.ms": 200},
     "cooperative-sticky": {"partition.assignment.strategy": ["cooperative-sticky"], "heartbeat.interval.ms": 200},
@@ -97,6 +98,8 @@ class Churn:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_no_partition_has_two_owners_and_the_one_that_stays_gets_all(bootstrap: str, new_topic: TopicMaker, protocol: str) -> None:
-    churn = Churn(bootstrap, new_topic(f"churn-{protocol}", partitions=PARTITIONS), PROTOCOLS[protocol], Random(protocol))
+    topic = new_topic(f"churn-{protocol}", partitions=PARTITIONS)
+    set_session_timeout(bootstrap, f"group-of-{topic}", SESSION_TIMEOUT_MS)
+    churn = Churn(bootstrap, topic, PROTOCOLS[protocol], Random(protocol))
     assert asyncio.run(churn.run()) == PARTITIONS
     assert (churn.owners.conflicts, churn.owners.of) == ([], {})

@@ -58,7 +58,7 @@ public class Member implements ConsumerRebalanceListener {
         } else {
             config.put("group.protocol", "classic");
             config.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + ASSIGNORS.get(arguments[3]));
-            config.put("session.timeout.ms", 6000);
+            config.put("session.timeout.ms", arguments[4].equals("-") ? 6000 : 30_000);  // a static member has time to start again
             config.put("heartbeat.interval.ms", 500);
         }
         if (!arguments[4].equals("-")) {
