@@ -19,7 +19,6 @@ from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from barnabas.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse, EntityData, EntryData, ValueData
-from barnabas.security.errors import ClusterAuthorization
 from barnabas.security.operations import AclOperation
 
 if TYPE_CHECKING:
@@ -33,19 +32,16 @@ def handle(broker: Broker, request: Request[DescribeClientQuotasRequest]) -> Rep
 
 async def _describe(broker: Broker, request: Request[DescribeClientQuotasRequest]) -> DescribeClientQuotasResponse:
     message = request.message
+    if not broker.access.allows_on_cluster(request, AclOperation.DESCRIBE_CONFIGS):
+        return DescribeClientQuotasResponse(0, int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED), None, None)  # Kafka sends no text
     try:
-        if not broker.access.allows_on_cluster(request, AclOperation.DESCRIBE_CONFIGS):
-            raise ClusterAuthorization(ErrorCode.CLUSTER_AUTHORIZATION_FAILED.message)
         components = [FilterComponent(component.entity_type, component.match_type, component.match) for component in message.components]
         quota_filter = QuotaFilter(components, message.strict)
     except KafkaError as error:
         return DescribeClientQuotasResponse(0, error.code, str(error), None)
     quotas = await broker.configs.client_quotas()
     return DescribeClientQuotasResponse(
-        0,
-        0,
-        None,
-        [
+        entries=[
             EntryData([EntityData(kind, name) for kind, name in entity.items()], [ValueData(name, value) for name, value in values.items()])
             for entity, values in quotas
             if quota_filter.matches(entity)

@@ -1,4 +1,4 @@
-"""Configurations and log directories."""
+"""Configurations, quotas and log directories."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from barnabas.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from barnabas.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from barnabas.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from barnabas.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
@@ -25,6 +26,7 @@ _BROKER_SETTING = ("log.cleaner.threads", "1")
 _GROUP_SETTING = ("consumer.session.timeout.ms", "50000")
 _LOGGER_SETTING = ("kafka.server.KafkaApis", "INFO")
 _METRICS_SETTING = ("interval.ms", "60000")
+_ANY_NAME = 2  # a match type of quotas
 _ALL_TYPES = 1  # the version of ListConfigResources with types
 _MANY = {
     _TOPIC: (_TOPICS, _TOPIC_SETTING),
@@ -52,6 +54,10 @@ def _alter_incrementally(kind: int) -> IncrementalAlterConfigsRequest:
     configs = [incremental_alter_configs_request.AlterableConfig(setting, 0, value)]
     resources = [incremental_alter_configs_request.AlterConfigsResource(kind, name, configs) for name in names]
     return IncrementalAlterConfigsRequest(resources, True)
+
+
+def _describe_quotas(cell: Cell) -> DescribeClientQuotasRequest:
+    return DescribeClientQuotasRequest([ComponentData("user", _ANY_NAME, None)])
 
 
 def _alter_log_dirs(cell: Cell) -> AlterReplicaLogDirsRequest:
@@ -93,6 +99,7 @@ CASES = (
     *_cases(_BROKER_LOGGER, "loggers", 1),
     *_cases(_CLIENT_METRICS, "client metrics", 1),
     Case("ListConfigResources", (0, 1), _list_resources, lambda cell: [on_cluster(AclOperation.DESCRIBE_CONFIGS)], lists_everything=True),
+    Case("DescribeClientQuotas", (0, 1), _describe_quotas, lambda cell: [on_cluster(AclOperation.DESCRIBE_CONFIGS)]),
     Case("AlterReplicaLogDirs", (0, 1, 2), _alter_log_dirs, lambda cell: [on_cluster(AclOperation.ALTER)]),
     Case("DescribeLogDirs", (0, 1, 3, 4), _describe_log_dirs, lambda cell: [on_cluster(AclOperation.DESCRIBE)]),
 )
