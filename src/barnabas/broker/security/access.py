@@ -55,7 +55,9 @@ class Access:
 
     def allows_on_any(self, request: Request[Any], operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether the operation is allowed on at least one resource of the type."""
-        return self.authorizer is None or self.authorizer.authorize_by_resource_type(request.session, operation, resource_type)
+        if self.authorizer is None:
+            return True
+        return self.authorizer.authorize_by_resource_type(request.session, operation, resource_type, request.api.name)
 
     def allowed(
         self,
@@ -66,11 +68,19 @@ class Access:
         logs_allowed: bool = True,
         logs_denied: bool = True,
     ) -> set[str]:
-        """Those of the names on which the operation is allowed. Each name is decided and logged once."""
-        distinct = dict.fromkeys(names)
-        if self.authorizer is None:
-            return set(distinct)
-        return {name for name in distinct if self.allows(request, operation, resource_type, name, logs_allowed, logs_denied)}
+        """Those of the names on which the operation is allowed. Each name is decided and logged once, with its number of occurrences."""
+        authorizer = self.authorizer
+        if authorizer is None:
+            return set(names)
+        counts: dict[str, int] = {}
+        for name in names:
+            counts[name] = counts.get(name, 0) + 1
+        session, api = request.session, request.api.name
+        return {
+            name
+            for name, count in counts.items()
+            if authorizer.authorize(session, Action(operation, resource_type, name, logs_allowed, logs_denied, api, count))
+        }
 
     def describable(self, request: Request[Any]) -> Callable[[Iterable[str]], set[str]] | None:
         """A function that returns those of the topics which the client of the request may describe, also after the response; None if it may

@@ -26,7 +26,7 @@ class Grants(Authorizer):
         self.actions.append(action)
         return (str(session.principal), action.operation, action.resource_type, action.name) in self.grants
 
-    def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType) -> bool:
+    def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType, api: str = "") -> bool:
         return any(grant[:3] == (str(session.principal), operation, resource_type) for grant in self.grants)
 
 

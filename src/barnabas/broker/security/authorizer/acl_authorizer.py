@@ -70,8 +70,8 @@ class AclAuthorizer(Authorizer):
         self._audit.write(session, action, decision)
         return decision.is_allowed
 
-    def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType) -> bool:
-        if self.authorize(session, Action(operation, resource_type, "hardcode", True, False, "", 0)):
+    def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType, api: str = "") -> bool:
+        if self.authorize(session, Action(operation, resource_type, "hardcode", True, False, api, 0)):
             return True
         key = (session.principal, session.host, operation, resource_type)
         is_any_allowed = self._any_decisions.get(key)

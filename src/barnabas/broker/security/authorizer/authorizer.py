@@ -85,10 +85,10 @@ class Authorizer:
         """Whether the action is allowed. Writes the audit log. An exception fails the request."""
         raise NotImplementedError
 
-    def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType) -> bool:
+    def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType, api: str = "") -> bool:
         """Whether the operation is allowed on at least one resource of the type (KIP-679). Here, as in Kafka: whether `authorize` allows it
         on a resource of any name, or an ACL in `acls` allows it on a resource that no ACL denies."""
-        if self.authorize(session, Action(operation, resource_type, "hardcode", True, False, "", 0)):
+        if self.authorize(session, Action(operation, resource_type, "hardcode", True, False, api, 0)):
             return True
         bindings = self.acls(AclBindingFilter(ResourcePatternFilter(resource_type, None, PatternType.ANY)))
         principals = (str(session.principal), WILDCARD_PRINCIPAL)
