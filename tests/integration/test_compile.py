@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60
 IN_BACKGROUND = "it is being compiled in the background for the next start (build/compile/log)"
 
-# Holds on while the checkout has a file `hold`, fails where it has `broken`, and compiles nothing where it has `no-compiler`.
+# Holds on while the checkout has a file `hold`, fails where it has `broken`, or `stale` and something built before, and
+# compiles nothing where it has `no-compiler`.
 SETUP = """
 import sys, sysconfig, time
 from pathlib import Path
@@ -27,6 +28,8 @@ checkout, built = Path("../../.."), Path("build/lib")
 (checkout / "builds").open("a").write("x")
 while (checkout / "hold").exists():
     time.sleep(0.01)
+if (checkout / "stale").exists() and built.exists():
+    sys.exit("ValueError: value is not in list")
 if (checkout / "broken").exists():
     sys.exit("src/barnabas/tiny.py:1: error: broken")
 if not (checkout / "no-compiler").exists():
@@ -210,6 +213,14 @@ def test_a_compiler_that_was_killed_fails_an_install_and_is_tried_again(checkout
     (checkout.directory / "no-compiler").unlink()
     checkout.compile()
     assert checkout.in_place == BOTH
+
+
+def test_a_build_that_fails_on_what_an_earlier_one_has_cached_begins_anew(checkout: Checkout) -> None:
+    checkout.compile()
+    checkout.write("stale", "")
+    checkout.write("src/barnabas/tiny.py", "NUMBER = 2\n")
+    checkout.compile()
+    assert (checkout.in_place["barnabas/tiny"], checkout.builds) == ("NUMBER = 2\n", 3)
 
 
 def test_a_compiler_that_was_installed_since_is_tried(checkout: Checkout) -> None:
