@@ -396,3 +396,10 @@ def test_kafkas_paths() -> None:
 def test_a_path_without_ten_digits_has_no_sequence_number() -> None:
     with pytest.raises(ValueError, match="does not end in 10 digits"):
         paths.sequence_number("/config/changes/x1")
+
+
+@pytest.mark.parametrize(("path", "is_shown"), [("users/alice", False), ("brokers/1", False), ("topics/orders", True)])
+def test_a_damaged_znode_is_shown_unless_it_may_hold_a_secret(path: str, is_shown: bool) -> None:
+    with pytest.raises(json_text.CorruptZNode) as raised:
+        configs.decode_config(path, b"{geheim")
+    assert ("geheim" in str(raised.value)) == is_shown

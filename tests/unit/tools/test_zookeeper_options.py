@@ -13,9 +13,10 @@ from barnabas import cli
 from barnabas.errors import InvalidPartitions, InvalidReplicaAssignment, KafkaError
 from barnabas.metadata.replica_assignment import BrokerMetadata
 from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment
-from barnabas.tools.command_line.failures import BadArgument
+from barnabas.security.password_encoder import PasswordEncoder
+from barnabas.tools.command_line.failures import BadArgument, ConfigRefused
 from barnabas.tools.tree.zookeeper_tree import NotConnected, ZooKeeperCluster, on_cluster, scala_set
-from barnabas.tools.zookeeper_mode.zookeeper_configs import parse_entity, scram_credential
+from barnabas.tools.zookeeper_mode.zookeeper_configs import parse_entity, scram_credential, with_encoded_passwords
 from barnabas.tools.zookeeper_mode.zookeeper_topics import new_partitions
 
 BROKERS = [BrokerMetadata(0), BrokerMetadata(1), BrokerMetadata(2)]
@@ -82,6 +83,29 @@ def test_a_credential_proves_the_password_without_holding_it() -> None:
     assert base64.b64decode(fields["server_key"]) == hmac.digest(salted, b"Server Key", "sha256")
     assert base64.b64decode(fields["stored_key"]) == hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     assert fields["iterations"] == "4097"
+
+
+PASSWORD = "listener.name.external.ssl.key.password"
+
+
+def test_the_password_of_a_broker_is_encrypted_and_the_settings_of_the_encoder_are_not_written() -> None:
+    settings = {
+        "password.encoder.secret": "s",
+        "password.encoder.cipher.algorithm": "AES/GCM/NoPadding",
+        "password.encoder.iterations": "1024",
+    }
+    written = with_encoded_passwords({PASSWORD: "geheim", "max.connections": "5"}, settings)
+    assert written.keys() == {PASSWORD, "max.connections"}
+    assert "cipherAlgorithm:AES/GCM/NoPadding" in written[PASSWORD]
+    assert PasswordEncoder("s").decode(written[PASSWORD]) == "geheim"
+
+
+def test_the_password_of_a_broker_needs_the_secret_of_the_encoder() -> None:
+    with pytest.raises(BadArgument, match=r"password\.encoder\.secret must be specified to update Set\(listener\.name\.external"):
+        with_encoded_passwords({PASSWORD: "geheim"}, {})
+    with pytest.raises(ConfigRefused, match=r"password\.encoder\.cipher\.algorithm=DES is not supported"):
+        with_encoded_passwords({PASSWORD: "geheim"}, {"password.encoder.secret": "s", "password.encoder.cipher.algorithm": "DES"})
+    assert with_encoded_passwords({"max.connections": "5"}, {}) == {"max.connections": "5"}
 
 
 def test_sets_are_shown_as_scala_shows_them() -> None:

@@ -6,19 +6,19 @@ validate them.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.dynamic import validate_dynamic
+from barnabas.broker.config.password_configs import PasswordConfigs, is_password
 from barnabas.config_def import LONG_MAX, ConfigKey, Importance, InvalidConfig, Range, Type, table
 from barnabas.metadata import paths
 from barnabas.metadata.znodes import ordering
 from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, desanitize, sanitize
+from barnabas.security.scram import SALT_BYTES, ScramCredential
 from barnabas.tools.administration import quota_configs as quotas
 from barnabas.tools.administration.config_entities import BROKERS, CLIENTS, IPS, TOPICS, USERS, Refused, added_configs
 from barnabas.tools.administration.reassignment_plan import BROKER_THROTTLES
@@ -29,6 +29,7 @@ from barnabas.tools.tree.zookeeper_tree import ZooKeeperCluster, scala_set
 
 _TITLES: Final = {USERS: "user-principal", CLIENTS: "client-id", TOPICS: "topic"}
 _INT_MAX: Final = 2**31 - 1
+_ENCODER_PREFIX: Final = "password.encoder."  # settings of the tool itself, which it does not write to the tree
 
 
 def _keys(**kinds: tuple[Type, Any]) -> dict[str, ConfigKey]:
@@ -99,7 +100,10 @@ async def _alter(cluster: ZooKeeperCluster, entity: Entity, added: dict[str, str
     if entity.kind == USERS:
         added = {name: scram_credential(name, value) if name in quotas.SCRAM else value for name, value in added.items()}
     elif entity.kind == BROKERS:
+        encoder_settings = {name: value for name, value in added.items() if name.startswith(_ENCODER_PREFIX)}
+        added = {name: value for name, value in added.items() if name not in encoder_settings}
         await _check_broker(cluster, entity, added)
+        added = with_encoded_passwords(added, encoder_settings)
     config = await cluster.admin.fetch_config(entity.kind, entity.path)
     wrong = [name for name in deleted if name not in config]
     if wrong:
@@ -130,11 +134,24 @@ async def _check_broker(cluster: ZooKeeperCluster, entity: Entity, added: Mappin
         validate_dynamic(added, per_broker=not default)
     except InvalidConfig as error:
         raise ConfigRefused(str(error)) from None
-    secret = [name for name in added if name.endswith("password")]
-    if secret:
+
+
+def with_encoded_passwords(added: Mapping[str, str], encoder_settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings as the tree has them: passwords encrypted as brokers with the same password.encoder.secret decode them."""
+    passwords = [name for name in added if is_password(name)]
+    if not passwords:
+        return dict(added)
+    if f"{_ENCODER_PREFIX}secret" not in encoder_settings:
         raise BadArgument(
-            f"{', '.join(secret)}: passwords are not written into ZooKeeper; start the broker and set them with --bootstrap-server"
+            f"requirement failed: {_ENCODER_PREFIX}secret must be specified to update {scala_set(passwords)}. Other password encoder configs "
+            "like cipher algorithm and iterations may also be specified to override the default encoding parameters. Password encoder "
+            "configs will not be persisted in ZooKeeper."
         )
+    try:
+        passwords_of_brokers = PasswordConfigs(BrokerConfig(encoder_settings))
+        return passwords_of_brokers.encoded(added, {}, {})
+    except InvalidConfig as error:
+        raise ConfigRefused(str(error)) from None
 
 
 def _check_values(entity: Entity, config: Mapping[str, str], added: Mapping[str, str]) -> None:
@@ -175,13 +192,7 @@ def _check_topic(added: Mapping[str, str]) -> None:
 def scram_credential(mechanism: str, text: str) -> str:
     """The SCRAM credential of `iterations=N,password=P`, as brokers store it."""
     iterations, password = quotas.parse_credential(mechanism, text)
-    name = "sha256" if mechanism == "SCRAM-SHA-256" else "sha512"
-    salt = secrets.token_urlsafe(18).encode()
-    salted = hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations)
-    stored_key = hashlib.new(name, hmac.digest(salted, b"Client Key", name)).digest()
-    server_key = hmac.digest(salted, b"Server Key", name)
-    encoded = [base64.b64encode(part).decode() for part in (salt, stored_key, server_key)]
-    return "salt={},stored_key={},server_key={},iterations={}".format(*encoded, iterations)
+    return str(ScramCredential.of_password(mechanism, password, secrets.token_bytes(SALT_BYTES), iterations))
 
 
 async def _describe(cluster: ZooKeeperCluster, entity: Entity, options: Options) -> None:
