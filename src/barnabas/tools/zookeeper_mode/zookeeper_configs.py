@@ -143,9 +143,9 @@ def with_encoded_passwords(added: Mapping[str, str], encoder_settings: Mapping[s
         return dict(added)
     if f"{_ENCODER_PREFIX}secret" not in encoder_settings:
         raise BadArgument(
-            f"requirement failed: {_ENCODER_PREFIX}secret must be specified to update {scala_set(passwords)}. Other password encoder configs "
-            "like cipher algorithm and iterations may also be specified to override the default encoding parameters. Password encoder "
-            "configs will not be persisted in ZooKeeper."
+            f"requirement failed: {_ENCODER_PREFIX}secret must be specified to update {scala_set(passwords)}. Other password encoder "
+            "configs like cipher algorithm and iterations may also be specified to override the default encoding parameters. Password "
+            "encoder configs will not be persisted in ZooKeeper."
         )
     try:
         passwords_of_brokers = PasswordConfigs(BrokerConfig(encoder_settings))
