@@ -99,10 +99,15 @@ class AclAuthorizer(Authorizer):
         removals = {pattern: _Removal(matching) for pattern, matching in (await self._matching(filters)).items()}
         errors = await self._store.change({pattern: removal.apply for pattern, removal in removals.items()})
         deleted: list[list[tuple[AclBinding, KafkaError | None]]] = [[] for _ in filters]
+        unread: dict[int, KafkaError] = {}
         for pattern, removal in removals.items():
             for index, entry in removal.removed:
                 deleted[index].append((AclBinding(pattern, entry), errors[pattern]))
-        return [AclDeletion(own, fault_of_filter(each)) for each, own in zip(filters, deleted, strict=True)]
+            error = errors[pattern]
+            if error is not None and not removal.removed:  # the store could not be read, so there may be ACLs that still hold
+                unread.update(dict.fromkeys(removal.filters, error))
+        faults = [fault_of_filter(each) or unread.get(index) for index, each in enumerate(filters)]
+        return [AclDeletion(own, fault) for own, fault in zip(deleted, faults, strict=True)]
 
     async def _matching(self, filters: Sequence[AclBindingFilter]) -> dict[ResourcePattern, dict[int, AclBindingFilter]]:
         """The filters that match each pattern, with their positions. A filter that names its pattern costs no search, and matches also
@@ -158,14 +163,14 @@ class _Addition:
 class _Removal:
     """`filters` have their positions in the request. `removed` has the position of a filter with each entry that it matched."""
 
-    __slots__ = ("_filters", "removed")
+    __slots__ = ("filters", "removed")
 
     def __init__(self, filters: Mapping[int, AclBindingFilter]) -> None:
-        self._filters = filters
+        self.filters = filters
         self.removed: list[tuple[int, AccessControlEntry]] = []
 
     def apply(self, entries: Entries) -> Entries:
-        self.removed = [(index, entry) for index, each in self._filters.items() for entry in entries if each.entry_filter.matches(entry)]
+        self.removed = [(index, entry) for index, each in self.filters.items() for entry in entries if each.entry_filter.matches(entry)]
         removed = {entry for _, entry in self.removed}
         return [entry for entry in entries if entry not in removed]
 

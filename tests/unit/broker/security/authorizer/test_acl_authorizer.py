@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.config_def import InvalidConfig
-from barnabas.errors import InvalidRequest
+from barnabas.errors import InvalidRequest, KafkaError
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
 from barnabas.metadata.tree import Delete, GetChildren
@@ -244,6 +244,14 @@ def test_deleted_acls_are_not_obeyed_and_a_resource_without_acls_has_no_znode(br
     assert broker.allows(WRITE, "orders")
     broker.run(broker.authorizer.delete_acls(session(), [acl("orders", WRITE).to_filter()]))
     assert broker.data("/kafka-acl/Topic/orders") is None
+
+
+def test_a_deletion_that_cannot_read_the_store_fails_instead_of_finding_nothing(broker: Authorized) -> None:
+    broker.add(acl("orders", READ))
+    broker.run(broker.client._session.close())  # type: ignore[union-attr]
+    results = broker.run(broker.authorizer.delete_acls(session(), [acl("orders", READ).to_filter(), AclBindingFilter()]))
+    assert [(list(result.deleted), type(result.error)) for result in results] == [([], KafkaError), ([], KafkaError)]
+    assert broker.allows(READ, "orders")
 
 
 def test_each_filter_of_a_deletion_lists_all_that_it_matched(broker: Authorized) -> None:
