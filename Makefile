@@ -84,8 +84,9 @@ chaos: $(VENV)/tested kafka  ## 150 faults of a cluster, 100 of them kills, then
 transactions: $(VENV)/tested  ## 16 transactional clients on three brokers, again and again: make transactions RUNS=5
 	$(BIN)/python -m tests.integration.cluster.transactions --runs $(or $(RUNS),20)
 
-simulate: $(VENV)/tested  ## A thousand histories of a simulated cluster: make simulate SEEDS=40-60
+simulate: $(VENV)/tested  ## A thousand histories of a simulated cluster, and 250 of a secured one: make simulate SEEDS=40-60
 	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-1000) --jobs $(CORES)
+	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-250) --jobs $(CORES) --secured
 
 spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an exactly-once stream: make spark-crash KILLS=50 SEED=7
 	BARNABAS_SPARK_CRASH_KILLS=$(or $(KILLS),50) BARNABAS_SPARK_CRASH_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 14400 tests/spark_crash

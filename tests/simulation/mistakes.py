@@ -15,6 +15,8 @@ from barnabas.broker.partitions.isr import InSyncReplicas
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.replication.follower_fetch import FollowerFetch, Following, FollowingState
 from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.security.authorizer.acl_authorizer import AclAuthorizer
+from barnabas.broker.security.authorizer.acl_store import AclStore
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.topics.initial_metadata import InitialMetadata
 from barnabas.broker.transactions.transaction_links import ClusterVerifier
@@ -253,7 +255,23 @@ def look_at_everything_in_one_turn() -> Any:
     return changed(ReplicaManager, "append_on", append_on)
 
 
+def ignore_the_acls_that_others_change() -> Any:
+    async def ignore(*_: Any) -> None: ...
+
+    return changed(AclStore, "_notified", ignore)
+
+
+def remember_decisions_of_earlier_acls() -> Any:
+    def replace(self: AclAuthorizer, pattern: Any, entries: Any) -> None:
+        self._index.replace(pattern, entries)
+
+    return changed(AclAuthorizer, "_acls_changed", replace)
+
+
+# Found in histories with SASL and an authorizer.
+ABOUT_SECURITY = [ignore_the_acls_that_others_change, remember_decisions_of_earlier_acls]
 MISTAKES = [
+    *ABOUT_SECURITY,
     acknowledge_before_the_isr_has_it,
     let_the_high_watermark_run_ahead,
     truncate_to_the_high_watermark,

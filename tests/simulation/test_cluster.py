@@ -14,6 +14,7 @@ from tests.simulation.conftest import IS_COMPILED
 
 SEEDS_TOGETHER = 2
 SEEDS = 50 if IS_COMPILED else 4  # each takes several times as long where the broker is not compiled
+SECURED_SEEDS = 10 if IS_COMPILED else 2
 RECORDS, TRANSACTIONS = 100, 20
 TELL = "from barnabas.simulation.histories import play; outcome = play(7, 2, 15, 0.4, 6); print(outcome.steps, outcome.trace)"
 
@@ -25,6 +26,19 @@ def test_what_was_promised_is_kept_through_whatever_happens(first: int) -> None:
         assert outcome.wrong == [], str(outcome)
         assert outcome.acknowledged == RECORDS
         assert outcome.committed <= TRANSACTIONS
+
+
+@pytest.mark.parametrize("first", range(0, SECURED_SEEDS, SEEDS_TOGETHER))
+def test_secured_brokers_keep_it_and_obey_the_acls(first: int) -> None:
+    for seed in range(first, first + SEEDS_TOGETHER):
+        outcome = play(seed, is_secured=True)
+        assert outcome.wrong == [], str(outcome)
+        assert outcome.acknowledged == RECORDS
+
+
+def test_one_seed_is_one_secured_history() -> None:
+    one, again = play(3, 2, 15, 0.4, 6, is_secured=True), play(3, 2, 15, 0.4, 6, is_secured=True)
+    assert (one.trace, one.steps, one.wrong) == (again.trace, again.steps, [])
 
 
 def test_one_seed_is_one_history_of_a_cluster() -> None:
@@ -49,7 +63,7 @@ def test_without_faults_every_replica_has_the_same_in_no_time() -> None:
 
 
 def test_a_history_that_went_wrong_says_how_to_see_it_again(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def goes_wrong(seed: int, faults: int) -> HistoryOutcome:
+    def goes_wrong(seed: int, faults: int, is_secured: bool) -> HistoryOutcome:
         return HistoryOutcome(seed, 1, 1, 1, 1, ["something happened"], ["a record is lost"])
 
     monkeypatch.setattr(command, "play", goes_wrong)

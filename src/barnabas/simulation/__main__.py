@@ -22,12 +22,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds", default="0-99", help="one seed, or the first and the last: 0-99")
     parser.add_argument("--faults", type=int, default=4, help="in each history; default: %(default)s")
     parser.add_argument("--jobs", type=int, default=1, help="so many processes share the seeds; default: %(default)s")
+    parser.add_argument("--secured", action="store_true", help="with SASL and an authorizer")
     parser.add_argument("--log", action="store_true", help="show what the brokers log")
     options = parser.parse_args(arguments)
     first, _, last = options.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
     began, failed, steps = time.monotonic(), 0, 0
-    for outcome in _outcomes(seeds, options.faults, options.jobs, options.log):
+    for outcome in _outcomes(seeds, options.faults, options.jobs, options.log, options.secured):
         steps += outcome.steps
         if outcome.wrong:
             failed += 1
@@ -36,14 +37,14 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
-def _outcomes(seeds: range, faults: int, jobs: int, shows_log: bool) -> Iterator[HistoryOutcome]:
+def _outcomes(seeds: range, faults: int, jobs: int, shows_log: bool, is_secured: bool) -> Iterator[HistoryOutcome]:
     """The outcomes in the order of the seeds."""
     if jobs <= 1:
         _set_up_log(shows_log)
-        yield from (play(seed, faults) for seed in seeds)
+        yield from (play(seed, faults, is_secured=is_secured) for seed in seeds)
         return
     with ProcessPoolExecutor(jobs, initializer=_set_up_log, initargs=(shows_log,)) as processes:
-        yield from processes.map(partial(play, faults=faults), seeds)
+        yield from processes.map(partial(play, faults=faults, is_secured=is_secured), seeds)
 
 
 def _set_up_log(is_shown: bool) -> None:

@@ -7,7 +7,7 @@ read. A contradiction that shows at once goes to `wrong`; the rest is compared w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
@@ -29,6 +29,7 @@ CLOSE_S: Final = 3.0
 RETRY_S: Final = 0.2
 LIFE_S: Final = (5.0, 40.0)  # of a member of the group, before it leaves and another one joins
 ABORTED_EVERY: Final = 4
+TRANSACTIONAL_ID: Final = "writer"
 AT_ONCE: Final = 4  # transactions that follow each other without a pause
 REBALANCE_S: Final = 60.0  # the upper bound for all members of a group to join
 
@@ -63,18 +64,20 @@ _CLASSIC: Final[dict[str, object]] = {"session.timeout.ms": 6_000, "heartbeat.in
 class ApplicationEnvironment:
     """Makes clients that use the clock and the random source of a simulated world."""
 
-    def __init__(self, servers: str, clock: Clock, random: Random) -> None:
+    def __init__(self, servers: str, clock: Clock, random: Random, security: Mapping[str, object] | None = None) -> None:
         self.servers = servers
+        self.security = security or {}
         self.clock = clock
         self.random = random
 
     def producer(self, transactional_id: str) -> AsyncProducer:
-        settings = {**_PRODUCER, "bootstrap.servers": self.servers, "transactional.id": transactional_id}
+        settings = {**_PRODUCER, **self.security, "bootstrap.servers": self.servers, "transactional.id": transactional_id}
         return AsyncProducer.of(ProducerCore(settings, {}, self.clock, self.random))
 
     def consumer(self, group_id: str, protocol: str, client_id: str) -> AsyncConsumer[bytes, bytes]:
         settings = {
             **_CONSUMER,
+            **self.security,
             "bootstrap.servers": self.servers,
             "group.id": group_id,
             "group.protocol": protocol,
@@ -125,7 +128,7 @@ class TransactionalWriter:
         began: if that clock was ahead then, the timeout passes only when the corrected clock reaches that time again."""
         while True:
             try:
-                self._producer = self._environment.producer("writer")
+                self._producer = self._environment.producer(TRANSACTIONAL_ID)
                 await self._producer.init_transactions()
                 return
             except KafkaError:
@@ -136,7 +139,7 @@ class TransactionalWriter:
     async def _transact(self, number: int) -> None:
         producer = self._producer
         if producer is None:
-            producer = self._producer = self._environment.producer("writer")
+            producer = self._producer = self._environment.producer(TRANSACTIONAL_ID)
             await producer.init_transactions()  # ends the transaction that an earlier producer left open
         producer.begin_transaction()
         sent = [

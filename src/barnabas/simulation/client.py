@@ -6,9 +6,10 @@ Every attempt has a timeout: a request that a cut link or a dead broker swallows
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from barnabas.client.network.sasl.scram import Scram
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import parse_response_header, request_frame
 from barnabas.protocol.message import Message
@@ -16,6 +17,8 @@ from barnabas.protocol.messages import alter_partition_reassignments_request as 
 from barnabas.protocol.messages import elect_leaders_request
 from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from barnabas.protocol.registry import BY_NAME
 from barnabas.simulation.conversations import Frames
 from barnabas.topic_partition import TopicPartition
@@ -23,8 +26,10 @@ from barnabas.topic_partition import TopicPartition
 ATTEMPT_S: Final = 4.0
 RETRY_S: Final = 0.3
 METADATA_VERSION: Final = 12
+SESSION_PART: Final = 0.8  # of its lifetime: then the client makes another connection instead of a re-authentication
 
 Address = tuple[str, int]
+Login = tuple[str, Callable[[], Scram]]  # a mechanism, and what begins an exchange
 
 
 class SimulatedConnection(asyncio.Protocol):
@@ -32,15 +37,38 @@ class SimulatedConnection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.is_open = True
+        self._ends_at: float | None = None  # when its session is about to expire
         self._frames = Frames()
         self._answer: asyncio.Future[bytes] | None = None
         self._transport: Any = None
         self._correlation_id = 0
 
     @classmethod
-    async def to(cls, host: str, port: int) -> SimulatedConnection:
+    async def to(cls, host: str, port: int, login: Login | None = None) -> SimulatedConnection:
+        """Raises OSError, also if the broker does not authenticate the user."""
         _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
+        if login is not None:
+            await connection._authenticate(*login)
         return connection
+
+    @property
+    def is_usable(self) -> bool:
+        return self.is_open and (self._ends_at is None or asyncio.get_running_loop().time() < self._ends_at)
+
+    async def _authenticate(self, mechanism: str, begin: Callable[[], Scram]) -> None:
+        exchange = begin()
+        handshake = await self.ask(SaslHandshakeRequest(mechanism), 1)
+        token = exchange.begin() if not handshake.error_code else None
+        while token is not None:
+            response = await self.ask(SaslAuthenticateRequest(token), 2)
+            if response.error_code:
+                break
+            token = exchange.answer(response.auth_bytes)
+            if response.session_lifetime_ms:
+                self._ends_at = asyncio.get_running_loop().time() + SESSION_PART * response.session_lifetime_ms / 1000
+        if not exchange.is_done:
+            self.close()
+            raise PermissionError("The broker did not authenticate the user")
 
     async def ask(self, request: Message, version: int) -> Any:
         api = BY_NAME[type(request).__name__.removesuffix("Request")]
@@ -71,8 +99,9 @@ class SimulatedConnection(asyncio.Protocol):
 class SimulatedClient:
     """`brokers` are the bootstrap addresses."""
 
-    def __init__(self, brokers: Sequence[Address]) -> None:
+    def __init__(self, brokers: Sequence[Address], login: Login | None = None) -> None:
         self.denied: list[tuple[float, str]] = []  # times and topics of UNKNOWN_TOPIC_OR_PARTITION responses
+        self._login = login
         self._bootstrap = list(brokers)
         self._connections: dict[Address, SimulatedConnection] = {}
         self._brokers: dict[int, Address] = {}
@@ -93,8 +122,10 @@ class SimulatedClient:
 
     async def _ask(self, address: Address, request: Message, version: int) -> Any:
         connection = self._connections.get(address)
+        if connection is not None and connection.is_open and not connection.is_usable:
+            connection.close()
         if connection is None or not connection.is_open:
-            connection = self._connections[address] = await SimulatedConnection.to(*address)
+            connection = self._connections[address] = await SimulatedConnection.to(*address, self._login)
         return await connection.ask(request, version)
 
     async def ask_any_broker(self, request: Message, version: int) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from barnabas.metadata.local import LocalSession, LocalTree
 from barnabas.metadata.tree import Delete, GetChildren, GetData, R_co, TreeRequest
 from barnabas.metadata.znodes.cluster import decode_controller, decode_controller_epoch
 from barnabas.metadata.znodes.topics import PartitionState, decode_partition_state
+from barnabas.security.new_user import NewUser
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.simulation.loop import ProcessLoop
 from barnabas.simulation.network import SimulatedNetwork
@@ -124,13 +125,13 @@ class SimulatedBroker:
                 **_SETTINGS,
                 **cluster.replication,
                 "broker.id": str(self.id),
-                "listeners": f"PLAINTEXT://{self.host}:{PORT}",
+                "listeners": f"{self._settings.get('security.inter.broker.protocol', 'PLAINTEXT')}://{self.host}:{PORT}",
                 **self._settings,
             }
         )
         is_shared = len(cluster.brokers) > 1
         environment = Environment(SimulatedClock(process), cluster.world.random, self.files, NoThreads, NoThreads, tree, is_shared)
-        self.server = server = BrokerServer(config, environment=environment)
+        self.server = server = BrokerServer(config, environment=environment, new_users=cluster.new_users)
         server.failed.add_done_callback(lambda _: cluster.network.kernel.call_soon(self._give_up, process))
         await server.start()
         self.is_serving = True
@@ -191,9 +192,10 @@ class SimulatedBroker:
 
 
 class SimulatedCluster:
-    """`settings` apply to all its brokers."""
+    """`settings` apply to all its brokers. `new_users` exist before the first connection."""
 
-    def __init__(self, seed: int, brokers: int = 1, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, seed: int, brokers: int = 1, settings: Mapping[str, str] | None = None, new_users: Sequence[NewUser] = ()) -> None:
+        self.new_users = new_users
         self.world = World(seed)
         self.network = SimulatedNetwork(self.world)
         self.tree = LocalTree(lambda: int(self.world.now * 1000))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from barnabas.simulation.applications import REBALANCE_S, ApplicationEnvironment, GroupNotes, Member, TransactionalWriter
+from barnabas.simulation.applications import REBALANCE_S, TRANSACTIONAL_ID, ApplicationEnvironment, GroupNotes, Member, TransactionalWriter
 from barnabas.simulation.checkers import (
     ClusterWatch,
     EnoughReplicas,
@@ -34,6 +34,20 @@ from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.cluster import PORT, SimulatedClock, SimulatedCluster
 from barnabas.simulation.conversations import Unanswered
 from barnabas.simulation.faults import FaultInjector
+from barnabas.simulation.security import (
+    APPLICATION,
+    GUEST,
+    OPERATOR,
+    STRANGER,
+    AclChanges,
+    Visitor,
+    acls_of_application,
+    client_settings,
+    disobedient,
+    login_of,
+    new_users,
+)
+from barnabas.simulation.security import SETTINGS as SECURITY_SETTINGS
 from barnabas.simulation.workload import PartitionReader, PartitionWriter, Promises
 from barnabas.simulation.world import Stuck
 from barnabas.topic_partition import TopicPartition
@@ -79,18 +93,24 @@ class HistoryOutcome:
     trace: int
     events: list[str]
     wrong: list[str] = field(default_factory=list)
+    is_secured: bool = False
 
     def __str__(self) -> str:
         details = "\n  ".join([*self.events, *self.wrong[:FAULTS_SHOWN_MAX]])
         return (
             f"seed {self.seed}: {self.acknowledged} records acknowledged, {self.committed} transactions committed, {len(self.wrong)} faults"
             f"\n  {details}\nto see it again, with what the brokers log: python -m barnabas.simulation --seeds {self.seed} --log"
+            f"{' --secured' if self.is_secured else ''}"
         )
 
 
 class History:
-    def __init__(self, seed: int, partitions: int = 2, *, settings: dict[str, str] | None = None) -> None:
-        self.cluster = SimulatedCluster(seed, BROKERS, {**_SETTINGS, **(settings or {})})
+    """`is_secured`: with SASL and an authorizer (`security`)."""
+
+    def __init__(self, seed: int, partitions: int = 2, *, settings: dict[str, str] | None = None, is_secured: bool = False) -> None:
+        self._is_secured = is_secured
+        security = SECURITY_SETTINGS if is_secured else {}
+        self.cluster = SimulatedCluster(seed, BROKERS, {**_SETTINGS, **security, **(settings or {})}, new_users() if is_secured else ())
         self.world = self.cluster.world
         self.partitions = [TopicPartition(TOPIC, number) for number in range(partitions)]
         self.promises = {partition: Promises() for partition in self.partitions}
@@ -107,10 +127,14 @@ class History:
         self._checkpoints = CheckpointWatch(self.cluster)
         self._enough = EnoughReplicas(self.cluster, MIN_INSYNC_REPLICAS)
         servers = ",".join(f"{host}:{port}" for host, port in self._servers)
-        self._environment = ApplicationEnvironment(servers, SimulatedClock(self.clients), self.world.random)
+        self._environment = ApplicationEnvironment(
+            servers, SimulatedClock(self.clients), self.world.random, client_settings(APPLICATION) if is_secured else None
+        )
         self._transactional = TransactionalWriter(self._environment, TRANSACTIONS, partitions)
         self._writers: list[asyncio.Task[None]] = []
         self._members: list[asyncio.Task[None]] = []
+        self._acls: AclChanges | None = None
+        self._visitors: list[Visitor] = []
         self._created_at = math.inf  # when all brokers had the topics in their metadata
         self._quiet_since = math.inf  # when everything was healed and running
 
@@ -123,16 +147,26 @@ class History:
             self.clients.run_until_complete(self._client().create_topic(topic, len(self.partitions), BROKERS))
         self._wait_until(self._metadata_is_current)
         self._created_at = self.world.now
+        if self._is_secured:
+            self._begin_security()
         for number, partition in enumerate(self.partitions):
-            writer = PartitionWriter(self._client(), *partition, self.promises[partition], f"w{number}", self._acknowledged)
+            writer = PartitionWriter(self._client(APPLICATION), *partition, self.promises[partition], f"w{number}", self._acknowledged)
             self._writers.append(self.clients.create_task(writer.write(records, pause_s)))
-            self.clients.create_task(PartitionReader(self._client(), *partition, self.promises[partition]).read())
+            self.clients.create_task(PartitionReader(self._client(APPLICATION), *partition, self.promises[partition]).read())
         if transactions:
             self._writers.append(self.clients.create_task(self._transactional.write(transactions, 2 * pause_s)))
             protocol = self.world.random.choice(["classic", "consumer"])
             for number in range(MEMBERS):
                 member = Member(self._environment, GROUP, protocol, f"m{number}", [TRANSACTIONS], self.group)
                 self._members.append(self.clients.create_task(member.live()))
+
+    def _begin_security(self) -> None:
+        self._acls = AclChanges(self._client(), TOPIC, self.world.random)
+        self.clients.run_until_complete(self._acls.create(acls_of_application((TOPIC, TRANSACTIONS), GROUP, TRANSACTIONAL_ID)))
+        self._visitors = [Visitor(self._client(user), TOPIC, has_access=user == GUEST) for user in (GUEST, STRANGER)]
+        for visitor in self._visitors:
+            self.clients.create_task(visitor.visit())
+        self._writers.append(self.clients.create_task(self._acls.make()))
 
     def run(self, faults: int, between_s: tuple[float, float] = (0.5, 6.0)) -> None:
         for _ in range(faults):
@@ -148,6 +182,8 @@ class History:
         try:
             self._wait_until(self._all_serve)
             self._quiet_since = self.world.now
+            if self._acls is not None:
+                self._acls.end()
             self._wait_until(self._admin_tasks_are_done)
             self.clients.run_until_complete(self._assign_to_all())
             self._wait_until(self._all_is_written)
@@ -155,18 +191,24 @@ class History:
                 self.clients.run_until_complete(self._transactional.settle())
             self._wait_until(self._is_settled)
             self.world.run_for(2.0)
+            self._wait_until(self._acls_are_obeyed)
             self._wait_until(self._metadata_is_current)  # the controller may be about to elect preferred leaders
         except Exception as stuck:
             wrong.append(f"{type(stuck).__name__}: {stuck}; {self._described()}")
         wrong += self._compare()
         acknowledged = sum(len(promises.acknowledged) for promises in self.promises.values())
         committed = sum(len(committed_values(data)[0]) for data in self._contents(self.transactions).values()) // len(self.transactions)
-        outcome = HistoryOutcome(self.world.seed, acknowledged, committed, self.world.steps, self.world.trace, self.faults.events, wrong)
+        outcome = HistoryOutcome(
+            self.world.seed, acknowledged, committed, self.world.steps, self.world.trace, self.faults.events, wrong, self._is_secured
+        )
         self.world.end()
         return outcome
 
     def _metadata_is_current(self) -> bool:
         return not all_know_the_same(self.cluster)
+
+    def _acls_are_obeyed(self) -> bool:
+        return self._acls is None or self._acls.is_allowed is None or not disobedient(self.cluster, TOPIC, self._acls.is_allowed)
 
     def _all_serve(self) -> bool:
         """Starts the brokers that do not run or were about to stop."""
@@ -199,6 +241,8 @@ class History:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 wrong.append(f"a client failed: {error!r}")
         wrong += [f"{request}, and nothing was broken" for request in self._unanswered()]
+        for visitor in self._visitors:
+            wrong += visitor.wrong
         for client in self._clients:
             wrong += [f"a broker denied that there is {topic} at {at:.3f}" for at, topic in client.denied if at > self._created_at]
         wrong += all_know_the_same(self.cluster)
@@ -229,8 +273,8 @@ class History:
             contents[partition] = b"" if log is None else log_bytes(log)
         return contents
 
-    def _client(self) -> SimulatedClient:
-        client = SimulatedClient(self._servers)
+    def _client(self, user: str = OPERATOR) -> SimulatedClient:
+        client = SimulatedClient(self._servers, login_of(user) if self._is_secured else None)
         self._clients.append(client)
         return client
 
@@ -293,9 +337,11 @@ class History:
         return "; ".join(lines)
 
 
-def play(seed: int, faults: int = 4, records: int = 50, pause_s: float = 0.4, transactions: int = 20) -> HistoryOutcome:
+def play(
+    seed: int, faults: int = 4, records: int = 50, pause_s: float = 0.4, transactions: int = 20, is_secured: bool = False
+) -> HistoryOutcome:
     """Plays one history from its beginning to its end."""
-    history = History(seed)
+    history = History(seed, is_secured=is_secured)
     history.begin(records, pause_s, transactions)
     history.run(faults)
     return history.end()
