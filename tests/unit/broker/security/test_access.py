@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -11,9 +10,11 @@ from barnabas.broker.requests.request import Request
 from barnabas.broker.security.access import Access
 from barnabas.broker.security.authorizer.authorizer import Action, Authorizer
 from barnabas.broker.security.session import Session
+from barnabas.protocol.messages.fetch_request import FetchRequest
 from barnabas.security.acl import ResourceType
 from barnabas.security.errors import ClusterAuthorization
 from barnabas.security.operations import AclOperation
+from tests.unit.broker.handlers.asking import request_of
 from tests.unit.broker.security.authorizer.acls import session
 
 TOPIC, READ = ResourceType.TOPIC, AclOperation.READ
@@ -31,7 +32,9 @@ class Recorder(Authorizer):
 
 
 def request() -> Request[Any]:
-    return cast("Request[Any]", SimpleNamespace(session=session(), api=SimpleNamespace(name="Fetch")))
+    made = request_of(FetchRequest(), 4)
+    made.connection.session = session()
+    return made
 
 
 def test_without_an_authorizer_everything_is_allowed() -> None:
