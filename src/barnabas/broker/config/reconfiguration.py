@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.listeners import config_prefix, normalised
+from barnabas.broker.config.synonyms import base_name
 from barnabas.config_def import InvalidConfig
 
 if TYPE_CHECKING:
@@ -64,8 +65,12 @@ def _check_listeners(before: BrokerConfig, after: BrokerConfig) -> None:
 
 def _fixed(config: BrokerConfig, listener_name: str) -> dict[str, str]:
     prefix = config_prefix(normalised(listener_name))
-    own = {name.removeprefix(prefix): text for name, text in config.properties.items() if name.startswith(prefix)}
-    return {name: text for name, text in own.items() if name not in _LISTENER_CONFIGS and not name.startswith(_SECURITY_CONFIGS)}
+    return {name: text for name, text in config.properties.items() if name.startswith(prefix) and not _can_change(base_name(name) or "")}
+
+
+def _can_change(name: str) -> bool:
+    """`name` is without the prefix of a listener, and of a SASL mechanism."""
+    return name in _LISTENER_CONFIGS or name.startswith(_SECURITY_CONFIGS)
 
 
 def refused(message: str) -> InvalidConfig:

@@ -9,11 +9,15 @@ import pytest
 
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.server.server import BrokerServer
+from barnabas.client import AsyncAdmin
+from barnabas.client.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 from barnabas.config_def import InvalidConfig
+from barnabas.errors import InvalidRequest
 from barnabas.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from barnabas.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from barnabas.security.errors import SaslAuthentication
 from tests.unit.broker.security.sasl.connecting import SETTINGS, Server
 
 PREFIX = "listener.name.sasl_plaintext."
@@ -69,6 +73,62 @@ def test_a_broker_with_such_a_setting_does_not_start(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidConfig, match="enables PLAIN and has no users"):
         asyncio.run(run())
+
+
+def test_a_client_changes_the_jaas_text_of_a_listener_of_a_running_broker(tmp_path: Path) -> None:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    name = f"{PREFIX}plain.sasl.jaas.config"
+    settings = SETTINGS | {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        "broker.id": "0",
+        "log.dirs": str(tmp_path),
+        "password.encoder.secret": "of the cluster",
+        name: f'{module} required user_alice="secret";',
+    }
+    del settings["barnabas.sasl.plain.users"]
+
+    async def run() -> None:
+        server = BrokerServer(BrokerConfig.from_properties(settings))
+        await server.start()
+        address = f"127.0.0.1:{server.sockets.port('SASL_PLAINTEXT')}"
+        async with as_plain_user(address, "alice", "secret") as admin:
+            await alter(admin, name, f'{module} required user_carol="new";')
+            with pytest.raises(InvalidRequest, match=r"login module org\.example\.Other"):
+                await alter(admin, name, 'org.example.Other required user_carol="new";')
+        await until_let_in(address, "carol", "new")
+        with pytest.raises(SaslAuthentication):
+            async with as_plain_user(address, "alice", "secret") as admin:
+                await admin.list_topics()
+        await server.shutdown()
+
+    asyncio.run(run())
+
+
+def as_plain_user(address: str, user: str, password: str) -> AsyncAdmin:
+    return AsyncAdmin(
+        bootstrap_servers=address,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username=user,
+        sasl_password=password,
+    )
+
+
+async def alter(admin: AsyncAdmin, name: str, value: str) -> None:
+    results = await admin.incremental_alter_configs({ConfigResource(ConfigResourceType.BROKER, "0"): [AlterConfigOp(name, value)]})
+    results.all()
+
+
+async def until_let_in(address: str, user: str, password: str) -> None:
+    """The change is applied when its notification arrives."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            try:
+                async with as_plain_user(address, user, password) as admin:
+                    await admin.list_topics()
+                return
+            except SaslAuthentication:
+                await asyncio.sleep(0.01)
 
 
 def test_users_and_mechanisms_of_a_listener_change_while_the_broker_runs() -> None:
