@@ -1,0 +1,12 @@
+"""The disk of a test."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.simulation.disk import SimulatedFiles
+
+
+@pytest.fixture
+def disk() -> SimulatedFiles:
+    return SimulatedFiles()
