@@ -41,7 +41,7 @@ BESIDE := --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--out
 
 test: $(VENV)/tested  ## Everything: lint, the hot modules uncompiled, then the whole suite compiled, with Apache Kafka beside it
 	@$(MAKE) $(BESIDE) lint unit-pure kafka
-	$(PYTEST) tests
+	$(PYTEST) --durations 50 tests
 
 check: $(VENV)/tested  ## Lint and unit tests: the quick round while working
 	@$(MAKE) $(BESIDE) lint unit

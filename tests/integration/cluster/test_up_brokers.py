@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
@@ -11,6 +12,7 @@ from tests.broker import running
 from tests.integration.cluster.describing import Description, until
 
 COUNT = 60
+READ_TIMEOUT_S = 180  # 60 s were not enough for three brokers in one process on a machine with a load of 15
 BAD = re.compile(r"^Traceback |^\S+ CRITICAL ")
 
 
@@ -29,12 +31,11 @@ def read(bootstrap: str, group: str, count: int) -> list[int]:
     )
     consumer.subscribe(["t"])
     found: list[int] = []
-    for _ in range(600):
+    deadline = time.monotonic() + READ_TIMEOUT_S
+    while len(found) < count and time.monotonic() < deadline:
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
             found.append(int(message.value() or b""))
-        if len(found) == count:
-            break
     consumer.close()
     return sorted(found)
 
