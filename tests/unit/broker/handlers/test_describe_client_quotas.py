@@ -17,6 +17,7 @@ from barnabas.protocol.messages.describe_client_quotas_response import DescribeC
 from barnabas.security.principal import ANONYMOUS
 from tests.unit.broker.config_broker import ConfigBroker
 from tests.unit.broker.handlers.asking import request_of
+from tests.unit.broker.handlers.granting import Grants
 
 QUOTAS = {
     ("users", "al%20ice"): {"producer_byte_rate": "1024", "SCRAM-SHA-256": "secret"},
@@ -94,5 +95,5 @@ def test_a_filter_that_kafka_refuses(broker: ConfigBroker, components: list[tupl
 
 
 def test_it_needs_describe_configs_on_the_cluster(broker: ConfigBroker) -> None:
-    answer = ask(broker, authorizer=SimpleNamespace(authorize=lambda session, action: False))
+    answer = ask(broker, authorizer=Grants([]))
     assert (answer.error_code, answer.error_message, answer.entries) == (31, None, None)

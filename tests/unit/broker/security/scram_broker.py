@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from barnabas.broker.security.access import Access
+from barnabas.broker.security.authorizer.authorizer import Authorizer
 from barnabas.broker.security.credentials import Credentials
 from barnabas.broker.security.scram_users import ScramUsers
 from barnabas.broker.security.session import Session
@@ -21,7 +22,7 @@ from tests.unit.broker.handlers.asking import request_of
 M = TypeVar("M", bound=Message)
 
 
-class Allowing:
+class Allowing(Authorizer):
     """An authorizer that allows the named operations and no others."""
 
     def __init__(self, *operations: AclOperation) -> None:

@@ -20,6 +20,7 @@ from barnabas.broker.handlers import (
     renew_delegation_token,
 )
 from barnabas.broker.security.access import Access
+from barnabas.broker.security.authorizer.authorizer import Authorizer
 from barnabas.broker.security.credentials import Credentials
 from barnabas.broker.security.session import Session
 from barnabas.broker.security.tokens.delegation_tokens import DelegationTokens, TokenConfig
@@ -58,7 +59,7 @@ class StandingClock(Clock):
         return self.wall_ms
 
 
-class Authorizer:
+class Allowing(Authorizer):
     """Allows the named pairs of operation and resource."""
 
     def __init__(self, *allowed: tuple[AclOperation, str]) -> None:
@@ -305,7 +306,7 @@ def test_a_client_with_a_certificate_gets_a_token_and_one_with_a_token_does_not(
 
 def test_a_token_for_another_owner_needs_create_tokens_on_that_user() -> None:
     async def test(one: TokenBroker, other: TokenBroker) -> None:
-        one.authorizer = Authorizer((AclOperation.CREATE_TOKENS, "User:bob"))
+        one.authorizer = Allowing((AclOperation.CREATE_TOKENS, "User:bob"))
         made = await one.create(ALICE, owner=BOB)
         assert (made.error_code, made.principal_name, made.token_requester_principal_name) == (0, "bob", "alice")
         refused = await one.create(ALICE, owner=CAROL, renewers=(KafkaPrincipal("Group", "g"),))
@@ -318,7 +319,7 @@ def test_a_token_for_another_owner_needs_create_tokens_on_that_user() -> None:
 
 def test_a_client_sees_its_own_tokens_and_those_that_acls_allow() -> None:
     async def test(one: TokenBroker, other: TokenBroker) -> None:
-        one.authorizer = Authorizer((AclOperation.CREATE_TOKENS, "User:bob"))
+        one.authorizer = Allowing((AclOperation.CREATE_TOKENS, "User:bob"))
         first = (await one.create(ALICE)).token_id
         one.clock.wall_ms += 1
         second = (await one.create(ALICE, owner=BOB)).token_id
@@ -328,7 +329,7 @@ def test_a_client_sees_its_own_tokens_and_those_that_acls_allow() -> None:
         assert await one.describe(BOB, everything=True) == (0, [second, third])
         assert await one.describe(BOB, CAROL) == (0, [third])
         assert await one.describe(BOB) == (0, [])
-        one.authorizer = Authorizer((AclOperation.DESCRIBE, first), (AclOperation.DESCRIBE_TOKENS, "User:bob"))
+        one.authorizer = Allowing((AclOperation.DESCRIBE, first), (AclOperation.DESCRIBE_TOKENS, "User:bob"))
         assert await one.describe(CAROL, everything=True) == (0, [first, second, third])
         assert await one.describe(CAROL, ALICE) == (0, [first, second])
         one.authorizer = None
