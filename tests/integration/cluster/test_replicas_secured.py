@@ -58,6 +58,9 @@ def secured(ensemble_with_tls: Ports, files: Certificates, tmp_path: Path) -> Ge
     settings = {
         "security.inter.broker.protocol": "SSL",
         "ssl.client.auth": "required",
+        # Brokers and clients are the subjects of their certificates.
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "super.users": "User:CN=localhost;User:CN=the-client",
         "zookeeper.ssl.client.enable": "true",
         "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
         "zookeeper.set.acl": "true",
