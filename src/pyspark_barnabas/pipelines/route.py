@@ -48,7 +48,7 @@ class Routes:
         if not self.routes and not self.otherwise:
             raise ValueError("name at least one topic in `routes` or `otherwise`")
         if self.dead_letters in self.routes or self.dead_letters == self.otherwise:
-            raise ValueError(f"'{self.dead_letters}' is for dead letters alone, so that they can be told from records that are right")
+            raise ValueError(f"'{self.dead_letters}' is the topic of dead letters: send other records to another topic")
 
     def source(self, source: Source) -> Source:
         """The source with values decoded in addition to their bytes, and with headers."""

@@ -94,7 +94,7 @@ def test_routes_that_lose_records_or_mix_them_are_refused() -> None:
         Routes(dead_letters="", otherwise="a")
     with pytest.raises(ValueError, match="routes"):
         Routes(dead_letters="d")
-    with pytest.raises(ValueError, match="dead letters alone"):
+    with pytest.raises(ValueError, match="topic of dead letters"):
         Routes(dead_letters="d", routes={"d": "true"})
     with pytest.raises(ValueError, match="in one place"):
         Routes(dead_letters="d", otherwise="a").source(Source("localhost:9092", "t"))

@@ -106,7 +106,7 @@ class ClusterMember:
     def require_broker(self, request: Request[Any]) -> None:
         """Accepts a request only on the inter-broker or control-plane listener. Raises MalformedMessage, which ends the connection."""
         if request.listener_name not in self._listener_names:
-            raise MalformedMessage(f"{request.api.name} is for brokers, who use the listener {self._listener_name}")
+            raise MalformedMessage(f"{request.api.name} is accepted only on the listener of brokers, {self._listener_name}")
 
     def is_stale_broker_epoch(self, broker_epoch: int) -> bool:
         """Whether a control request is for an earlier start of this broker. A greater epoch than our own is not stale: the controller may

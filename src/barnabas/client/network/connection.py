@@ -211,14 +211,14 @@ class Connection(asyncio.BufferedProtocol):
             # With TLS 1.3, a broker reports only after the handshake that it rejects the client's certificate.
             return SslAuthentication(
                 f"The TLS handshake with {self.name} failed: {getattr(exc, 'reason', None) or exc}; "
-                "if the broker wants a certificate, set ssl.keystore.*"
+                "if the broker requires a client certificate, set ssl.keystore.*"
             )
         if self._answers <= 1 and self._in_flight:
             # A broker responds to ApiVersions before authentication, and closes the connection if it then receives another request instead
             # of SASL.
-            reason += "; if that listener wants SASL or TLS, set security.protocol"
+            reason += "; if that listener requires SASL or TLS, set security.protocol"
             if self._is_tls:
-                reason += "; if it wants a certificate, set ssl.keystore.*"
+                reason += "; if it requires a client certificate, set ssl.keystore.*"
         kind = Disconnected if self._in_flight else LostUnused
         return kind(f"Connection to {self.name} was lost: {reason}")
 

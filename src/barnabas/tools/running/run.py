@@ -130,7 +130,7 @@ async def shut_down(server: BrokerServer, stop: StopSignals) -> None:
     shutting_down = asyncio.ensure_future(server.shutdown())
     await _either(shutting_down, stop.second)
     if not shutting_down.done():
-        _log.warning("Told to stop a second time: not waiting for anybody any more")
+        _log.warning("Second stop signal: the broker closes all connections and does not wait for requests")
         await server.sockets.shutdown(QUICK_TIMEOUT_MS)
     await shutting_down
 
@@ -201,4 +201,4 @@ def notify(state: str) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
     except OSError as error:
-        _log.warning("The service manager could not be told %s: %s", state, error)
+        _log.warning("The service manager did not accept %s: %s", state, error)
