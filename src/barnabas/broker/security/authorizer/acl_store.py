@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from barnabas.broker.security.authorizer import acl_znodes
 from barnabas.errors import KafkaError
@@ -13,7 +13,7 @@ from barnabas.metadata import paths
 from barnabas.metadata.change_listener import ChangeListener
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import BadVersion, NodeExists, NoNode, TreeError
-from barnabas.metadata.tree import Create, CreateMode, Delete, GetChildren, GetData, SetData, TreeRequest
+from barnabas.metadata.tree import Create, CreateMode, Delete, GetChildren, GetData, Multi, Operation, SetData
 from barnabas.security.acl import AccessControlEntry, ResourcePattern, ResourceType
 
 UPDATE_RETRIES_MAX: Final = 10
@@ -111,31 +111,28 @@ class AclStore:
             errors.update(dict.fromkeys(changes, _failed(error)))
             return []
         after = {pattern: change(before[pattern].entries) for pattern, change in changes.items()}
-        changed = [pattern for pattern in changes if list(after[pattern]) != list(before[pattern].entries)]
-        faults = await self._write({pattern: after[pattern] for pattern in changed}, before)
+        changed = {pattern: after[pattern] for pattern in changes if list(after[pattern]) != list(before[pattern].entries)}
+        faults = await self._write(changed, before)
         conflicts = [pattern for pattern, fault in faults.items() if isinstance(fault, (BadVersion, NodeExists, NoNode))]
         for pattern in (pattern for pattern in changes if pattern not in conflicts):
             fault = faults.get(pattern)
             errors[pattern] = None if fault is None else _failed(fault)
             if fault is None:
                 self._on_change(pattern, after[pattern])
-        await self._notify([pattern for pattern in changed if faults[pattern] is None], errors)
         return conflicts
 
     async def _write(
         self, acls: Mapping[ResourcePattern, Entries], before: Mapping[ResourcePattern, _Node]
     ) -> dict[ResourcePattern, TreeError | None]:
-        responses = await self._tree.handle([_write(pattern, entries, before[pattern].version) for pattern, entries in acls.items()])
-        return {pattern: response.error for pattern, response in zip(acls, responses, strict=True)}
-
-    async def _notify(self, patterns: Sequence[ResourcePattern], errors: dict[ResourcePattern, KafkaError | None]) -> None:
-        nodes = [acl_znodes.encode_change(pattern) for pattern in patterns]
-        responses = await self._tree.handle([Create(path, data, CreateMode.PERSISTENT_SEQUENTIAL) for path, data in nodes])
-        for pattern, response in zip(patterns, responses, strict=True):
-            if response.error is not None:
-                errors[pattern] = _failed(response.error)
-            else:
+        """Writes each pattern together with its notification. Kafka writes one after the other: if the session ends in between, the other
+        brokers are never notified, because a retry finds nothing to change."""
+        responses = await self._tree.handle(
+            [Multi([_write(pattern, entries, before[pattern].version), _notification(pattern)]) for pattern, entries in acls.items()]
+        )
+        for pattern, response in zip(acls, responses, strict=True):
+            if response.error is None:
                 _log.info("Updated ACLs for %s", pattern)
+        return {pattern: response.error for pattern, response in zip(acls, responses, strict=True)}
 
     async def _notified(self, path: str, data: bytes) -> None:
         pattern = acl_znodes.decode_change(path, data)
@@ -171,16 +168,17 @@ class AclStore:
         return nodes
 
 
-def _write(pattern: ResourcePattern, entries: Entries, version: int | None) -> TreeRequest[object]:
+def _write(pattern: ResourcePattern, entries: Entries, version: int | None) -> Operation:
     """A pattern without entries has no node, as in Kafka."""
     path = acl_znodes.path_of(pattern)
-    if not entries:
-        request: object = Delete(path, cast("int", version))
-    elif version is None:
-        request = Create(path, acl_znodes.encode(entries))
-    else:
-        request = SetData(path, acl_znodes.encode(entries), version)
-    return cast("TreeRequest[object]", request)
+    if version is None:
+        return Create(path, acl_znodes.encode(entries))
+    return SetData(path, acl_znodes.encode(entries), version) if entries else Delete(path, version)
+
+
+def _notification(pattern: ResourcePattern) -> Create:
+    path, data = acl_znodes.encode_change(pattern)
+    return Create(path, data, CreateMode.PERSISTENT_SEQUENTIAL)
 
 
 def _is_known(root: str, title: str) -> bool:

@@ -12,7 +12,7 @@ from barnabas.metadata.change_listener import CHANGE_EXPIRATION_MS
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import BadVersion
 from barnabas.metadata.local import LocalTree
-from barnabas.metadata.tree import CreateMode, SetData, TreeRequest, TreeResponse
+from barnabas.metadata.tree import CreateMode, Multi, TreeRequest, TreeResponse
 from barnabas.security.acl import AccessControlEntry, ResourcePattern
 from tests.unit.broker.security.authorizer.acls import PREFIXED, acl
 
@@ -27,7 +27,7 @@ class Contended(TreeClient):
     conflicts = 0
 
     async def handle(self, requests: Sequence[TreeRequest[Any]]) -> list[TreeResponse[Any]]:
-        if self.conflicts and any(isinstance(request, SetData) for request in requests):
+        if self.conflicts and any(isinstance(request, Multi) for request in requests):
             self.conflicts -= 1
             return [TreeResponse(request, None, BadVersion("/kafka-acl/Topic/orders")) for request in requests]
         return await super().handle(requests)
@@ -94,6 +94,16 @@ def test_without_a_session_a_change_fails_and_is_not_obeyed() -> None:
         await kept.client._session.close()  # type: ignore[union-attr]
         error = await kept.add(ALICE)
         assert type(error) is KafkaError
+        assert kept.acls == {}
+
+    with_store(test)
+
+
+def test_a_change_is_written_with_its_notification_or_not_at_all() -> None:
+    async def test(kept: Kept) -> None:
+        await kept.client.delete("/kafka-acl-changes")
+        assert await kept.add(ALICE) is not None
+        assert await kept.client.get("/kafka-acl/Topic/orders") is None
         assert kept.acls == {}
 
     with_store(test)
