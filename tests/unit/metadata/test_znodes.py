@@ -318,6 +318,14 @@ def test_a_token_is_read_as_it_was_written(token: security.TokenInformation) -> 
     assert security.decode_token("/delegation_token/tokens/x", security.encode_token(token)) == token
 
 
+def test_a_token_of_kafka_3_9_is_written_again_as_it_was() -> None:
+    by_kafka = (
+        b'{"issueTimestamp":1794993782076,"renewers":["User%3Abob"],"tokenRequester":"User%3Aalice","tokenId":"dScB-Nh6TzOBuI7NzyT5Tw",'
+        b'"owner":"User%3Aalice","expiryTimestamp":1795080182076,"maxTimestamp":1795598582076,"version":3}'
+    )
+    assert security.encode_token(security.decode_token("/delegation_token/tokens/dScB-Nh6TzOBuI7NzyT5Tw", by_kafka)) == by_kafka
+
+
 def test_a_token_stands_in_the_order_of_kafka_and_an_old_one_was_requested_by_its_owner() -> None:
     token = security.TokenInformation("id", "User:a", "User:b", ("User:c",), 1, 3, 2)
     expected = (
