@@ -22,6 +22,10 @@ DISK_THREADS: Final = 4  # for blocking calls: fsync, cold reads, unlink
 # Decompresses batches of megabytes. One at a time, because each is held in memory and the event loop needs a core of its own.
 CODEC_THREADS: Final = 1
 
+# Authenticates clients by callback handlers and by Kerberos, which may wait for a server: clients that nobody knows yet must not hold up
+# the disk.
+SASL_THREADS: Final = 4
+
 
 def _disk_threads() -> Executor:
     return ThreadPoolExecutor(DISK_THREADS, "disk")
@@ -29,6 +33,10 @@ def _disk_threads() -> Executor:
 
 def _codec_threads() -> Executor:
     return ThreadPoolExecutor(CODEC_THREADS, "codec")
+
+
+def _sasl_threads() -> Executor:
+    return ThreadPoolExecutor(SASL_THREADS, "sasl")
 
 
 @dataclass
@@ -40,6 +48,7 @@ class Environment:
     files: AnyFiles = field(default_factory=real_files)
     disk_threads: Callable[[], Executor] = _disk_threads
     codec_threads: Callable[[], Executor] = _codec_threads
+    sasl_threads: Callable[[], Executor] = _sasl_threads
     tree: Callable[[str], Awaitable[Tree]] | None = None
     is_shared: bool = False
 

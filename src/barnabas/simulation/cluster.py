@@ -130,7 +130,8 @@ class SimulatedBroker:
             }
         )
         is_shared = len(cluster.brokers) > 1
-        environment = Environment(SimulatedClock(process), cluster.world.random, self.files, NoThreads, NoThreads, tree, is_shared)
+        clock, random = SimulatedClock(process), cluster.world.random
+        environment = Environment(clock, random, self.files, NoThreads, NoThreads, NoThreads, tree, is_shared)
         self.server = server = BrokerServer(config, environment=environment, new_users=cluster.new_users)
         server.failed.add_done_callback(lambda _: cluster.network.kernel.call_soon(self._give_up, process))
         await server.start()

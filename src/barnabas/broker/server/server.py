@@ -390,7 +390,9 @@ class BrokerServer:
 
     async def _start_sasl(self) -> None:
         """Before the logs are loaded: a wrong SASL setting stops the start at once."""
-        self._sasl = SaslListeners(self.broker.config.current, self.broker.credentials, self.clock, self._random, self._disk_threads)
+        threads = self._environment.sasl_threads()
+        self._cleanup.callback(threads.shutdown, wait=False, cancel_futures=True)  # a callback handler may wait for long
+        self._sasl = SaslListeners(self.broker.config.current, self.broker.credentials, self.clock, self._random, threads)
         self._cleanup.push_async_callback(self._sasl.close)
         await self._sasl.start()
         self.broker.config.validators.append(self._sasl.validate)
