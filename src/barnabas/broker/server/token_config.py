@@ -14,7 +14,7 @@ from barnabas.metadata.client import TreeClient
 
 def delegation_tokens(config: BrokerConfig, tree: TreeClient, credentials: Credentials, clock: Clock, random: Random) -> DelegationTokens:
     token_config = TokenConfig(
-        config.text("delegation.token.secret.key"),
+        config.text("delegation.token.secret.key") or config.text("delegation.token.master.key"),
         TokenRules(config.number("delegation.token.max.lifetime.ms"), config.number("delegation.token.expiry.time.ms")),
         config.number("delegation.token.expiry.check.interval.ms"),
     )

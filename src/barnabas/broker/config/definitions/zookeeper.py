@@ -94,6 +94,8 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
         "The acks a commit of offsets waits for. Should stay -1.", hidden=True),
     key("auto.include.jmx.reporter", BOOLEAN, True, None, LOW, READ_ONLY,
         "Whether the JMX reporter is added by itself. There is no JMX here.", hidden=True),
+    key("delegation.token.master.key", PASSWORD, None, None, MEDIUM, READ_ONLY,
+        "The former name of delegation.token.secret.key, which counts if both are set.", hidden=True),
     key("password.encoder.secret", PASSWORD, None, None, MEDIUM, READ_ONLY,
         "The secret passwords set dynamically are stored encrypted with.", hidden=True),
     key("password.encoder.old.secret", PASSWORD, None, None, MEDIUM, READ_ONLY,
