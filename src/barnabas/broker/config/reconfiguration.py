@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.config.listeners import config_prefix, normalised
 from barnabas.broker.config.synonyms import base_name
 from barnabas.config_def import InvalidConfig
+from barnabas.security.tls.settings import STORE_SETTINGS
 
 if TYPE_CHECKING:
     from barnabas.broker.config.broker_config import BrokerConfig
@@ -19,7 +20,11 @@ _THREAD_POOLS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.
 _NETWORK_THREADS: Final = "num.network.threads"
 # Settings of an open listener that can change, besides certificates and SASL.
 _LISTENER_CONFIGS: Final = ("max.connections", "max.connection.creation.rate", _NETWORK_THREADS)
-_SECURITY_CONFIGS: Final = ("ssl.", "sasl.", "barnabas.sasl.plain.users", "principal.builder.class")
+_SECURITY_CONFIGS: Final = ("sasl.", "barnabas.sasl.plain.users", *STORE_SETTINGS)
+# Settings that decide who a client is, or name code that the broker runs: whoever may alter configs must get neither.
+_IDENTITY_CONFIGS: Final = ("principal.builder.class", "ssl.client.auth", "ssl.engine.factory.class")
+_FIXED_SASL_CONFIGS: Final = ("sasl.kerberos.principal.to.local.rules", "sasl.login.class")
+_CALLBACK_HANDLER: Final = ".callback.handler.class"
 
 
 def validate_reconfiguration(before: BrokerConfig, after: BrokerConfig) -> None:
@@ -52,7 +57,7 @@ def _check_listeners(before: BrokerConfig, after: BrokerConfig) -> None:
     old, new = before.security_protocols, after.security_protocols
     for endpoint in before.listeners:
         name = endpoint.listener_name
-        if _fixed(before, name) != _fixed(after, name):
+        if _fixed(before, name) != _fixed(after, name) or _identity(before, name) != _identity(after, name):
             raise refused(
                 f"Configs cannot be updated dynamically for existing listener ListenerName({name}), "
                 "restart broker or create a new listener for update"
@@ -70,7 +75,14 @@ def _fixed(config: BrokerConfig, listener_name: str) -> dict[str, str]:
 
 def _can_change(name: str) -> bool:
     """`name` is without the prefix of a listener, and of a SASL mechanism."""
+    if name in _FIXED_SASL_CONFIGS or name.endswith(_CALLBACK_HANDLER):
+        return False
     return name in _LISTENER_CONFIGS or name.startswith(_SECURITY_CONFIGS)
+
+
+def _identity(config: BrokerConfig, listener_name: str) -> list[object]:
+    """Also without the prefix of the listener: Kafka accepts them so, and ignores them until a restart."""
+    return [config.for_listener(listener_name, name) for name in (*_IDENTITY_CONFIGS, *_FIXED_SASL_CONFIGS)]
 
 
 def refused(message: str) -> InvalidConfig:

@@ -98,13 +98,14 @@ def default_realm() -> str:
 def _loaded(name: str) -> PrincipalBuilder:
     module_name, _, class_name = name.rpartition(".")
     try:
-        builder = getattr(import_module(module_name), class_name)()
+        kind = getattr(import_module(module_name), class_name)
+        builder = kind() if isinstance(kind, type) and issubclass(kind, PrincipalBuilder) else None  # calls nothing else
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InvalidConfig(
             f"Invalid value {name} for configuration {SETTING}: no Python class can be made of it ({error}); "
             "give the dotted path of a subclass of barnabas.broker.security.principal_builder.PrincipalBuilder that is on PYTHONPATH"
         ) from error
-    if not isinstance(builder, PrincipalBuilder):
+    if builder is None:
         raise InvalidConfig(
             f"Invalid value {name} for configuration {SETTING}: the class must derive from "
             "barnabas.broker.security.principal_builder.PrincipalBuilder"

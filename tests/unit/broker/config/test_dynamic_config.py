@@ -141,3 +141,22 @@ def test_a_password_is_never_shown() -> None:
 def test_a_setting_nobody_knows_is_not_shown_either() -> None:
     (entry,) = describe_broker(dynamic(my_plugin_password="secret"), {"my.plugin.password"})
     assert "secret" not in repr(entry)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("principal.builder.class", "os.abort"),
+        ("ssl.engine.factory.class", "os.abort"),
+        ("ssl.client.auth", "none"),
+        ("sasl.kerberos.principal.to.local.rules", "RULE:[1:admin]"),
+        ("listener.name.ssl.principal.builder.class", "os.abort"),
+        ("listener.name.ssl.ssl.client.auth", "none"),
+        ("listener.name.ssl.ssl.principal.mapping.rules", "RULE:^.*$/admin/"),
+        ("listener.name.ssl.plain.sasl.server.callback.handler.class", "os.abort"),
+    ],
+)
+def test_who_a_client_is_does_not_change_while_the_broker_runs(name: str, text: str) -> None:
+    config = dynamic(listeners="SSL://:1", security_inter_broker_protocol="SSL", ssl_client_auth="required")
+    with pytest.raises(InvalidConfig, match="Configs cannot be updated dynamically for existing listener"):
+        config.validate({name: text}, per_broker=True)

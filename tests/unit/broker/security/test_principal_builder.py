@@ -22,6 +22,10 @@ class NoBuilder:
     pass
 
 
+def no_class() -> None:
+    raise AssertionError("a setting made the broker call a function")
+
+
 def built(context: AuthenticationContext, **settings: str) -> KafkaPrincipal:
     properties = {name.replace("_", "."): text for name, text in settings.items()}
     return principal_builder(BrokerConfig({"log.dirs": "/unused", **properties}), "EXTERNAL").build(context)
@@ -71,7 +75,7 @@ def test_a_class_of_ones_own_makes_the_principal() -> None:
     assert str(built(of_certificate(None), **own)) == "Team:blue"
 
 
-@pytest.mark.parametrize("name", ["no.such.Class", f"{__name__}.NoBuilder", f"{__name__}.Missing"])
+@pytest.mark.parametrize("name", ["no.such.Class", f"{__name__}.NoBuilder", f"{__name__}.no_class", f"{__name__}.Missing"])
 def test_a_class_that_cannot_be_used_stops_the_start(name: str) -> None:
     with pytest.raises(InvalidConfig, match=r"principal\.builder\.class.*PrincipalBuilder"):
         built(of_certificate(None), principal_builder_class=name)

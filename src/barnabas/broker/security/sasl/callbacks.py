@@ -78,13 +78,14 @@ def load_handler(settings: MechanismSettings, kind: type[H], *kafkas: str) -> H 
         return None
     module_name, _, class_name = name.rpartition(".")
     try:
-        handler = getattr(import_module(module_name), class_name)()
+        named = getattr(import_module(module_name), class_name)
+        handler = named() if isinstance(named, type) and issubclass(named, kind) else None  # calls nothing else
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InvalidConfig(
             f"Invalid value {name} for configuration {key}: no Python class can be made of it ({error}); "
             "give the dotted path of a class that is on PYTHONPATH, as in rules.users.Directory"
         ) from error
-    if not isinstance(handler, kind):
+    if handler is None:
         raise InvalidConfig(f"Invalid value {name} for configuration {key}: the class must derive from {kind.__module__}.{kind.__name__}")
     jaas = server_jaas(settings.config, settings.listener_name, settings.name)
     handler.configure(dict(settings.config.properties), settings.name, {} if jaas is None else jaas.options)

@@ -60,6 +60,10 @@ async def connected(mechanism: str, handler: str, **settings: str) -> Client:
     return client
 
 
+def no_class() -> None:
+    raise AssertionError("a setting made the broker call a function")
+
+
 def test_a_handler_of_plain_decides_about_passwords() -> None:
     async def run() -> None:
         client = await connected("PLAIN", "Directory")
@@ -134,6 +138,7 @@ def test_a_handler_of_oauthbearer_checks_tokens() -> None:
         (f"{HERE}.Missing", "no Python class can be made of it"),
         (f"{HERE}.Vault", "the class must derive from barnabas.broker.security.sasl.callbacks.PlainHandler"),
         ("builtins.dict", "the class must derive from"),
+        (f"{HERE}.no_class", "the class must derive from"),
         ("Handler", "no Python class can be made of it"),
     ],
 )
