@@ -66,6 +66,8 @@ class SaslExchange:
 
     def receive(self, frame: bytes) -> Step:
         """The next step after a frame, which is given without its size."""
+        if self.is_over:
+            return self._fail(f"The client sends a request after the end of its {self.kind}")
         try:
             if self._state is State.AUTHENTICATE or self._state is State.REAUTHENTICATE_OTHER_MECHANISM:
                 return self._token(frame)

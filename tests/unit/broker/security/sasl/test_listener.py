@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.security.sasl.exchange import SaslExchange
+from barnabas.broker.security.sasl.plain import Plain, Users
+from barnabas.broker.security.sasl.steps import Fail, Respond
 from barnabas.broker.security.session import RenewableSession, Session
 from barnabas.client.network.sasl.scram import Scram as ScramClient
 from barnabas.protocol import api_keys
@@ -348,3 +351,16 @@ def test_a_connection_of_a_listener_that_nobody_authenticates_is_closed() -> Non
             await client.send(frame_of(VERSIONS, api_keys.API_VERSIONS, 3))
 
     with_server(test)
+
+
+def test_an_authentication_that_has_failed_does_not_begin_again() -> None:
+    exchange = SaslExchange({"PLAIN": Plain(Users({"alice": "secret"}, b"key"))})
+    assert isinstance(exchange.receive(of_handshake("SCRAM-SHA-256")), Fail)
+    assert isinstance(exchange.receive(of_handshake("PLAIN")), Fail)
+    other = SaslExchange({"PLAIN": Plain(Users({"alice": "secret"}, b"key"))})
+    assert isinstance(other.receive(of_handshake("PLAIN")), Respond)
+
+
+def of_handshake(mechanism: str) -> bytes:
+    header = RequestHeader(api_keys.SASL_HANDSHAKE, 1, 1, "test")
+    return serialize(header, 1) + serialize(SaslHandshakeRequest(mechanism), 1)
