@@ -7,6 +7,7 @@ for new connections.
 from __future__ import annotations
 
 import asyncio
+import logging
 from concurrent.futures import Executor
 
 from barnabas.broker.cluster.cluster_member import ClusterMember
@@ -14,6 +15,8 @@ from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.security.tls.listener_certificates import ListenerCertificates
 from barnabas.broker.security.tls.listener_tls import ListenerTls
 from barnabas.network.server import SocketServer
+
+_log = logging.getLogger(__name__)
 
 
 class CertificateReplacement:
@@ -59,9 +62,12 @@ class CertificateReplacement:
         while True:
             await asyncio.sleep(interval_s)
             config = self._config.current
-            candidates = await loop.run_in_executor(self._threads, self._certificates.candidates, config)
-            if config is self._config.current:
-                self._certificates.use(candidates)
+            try:
+                candidates = await loop.run_in_executor(self._threads, self._certificates.candidates, config)
+                if config is self._config.current:
+                    self._certificates.use(candidates)
+            except Exception:  # the files are compared again after the interval: one fault must not end the replacement for good
+                _log.exception("The files of ssl.keystore.* and ssl.truststore.* could not be compared")
 
     def _use(self, listener_name: str, tls: ListenerTls) -> None:
         self._sockets.listeners[listener_name].use_tls(tls.context)

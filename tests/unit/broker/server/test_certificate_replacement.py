@@ -92,6 +92,27 @@ def test_an_alteration_without_a_change_uses_a_changed_file(tmp_path: Path) -> N
     asyncio.run(run())
 
 
+def test_files_are_still_compared_after_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        scene = Scene(tmp_path)
+        faults = [RuntimeError("of the library")]
+        candidates = ListenerCertificates.candidates
+
+        def fails_once(certificates: ListenerCertificates, config: BrokerConfig) -> Any:
+            if faults:
+                raise faults.pop()
+            return candidates(certificates, config)
+
+        monkeypatch.setattr(ListenerCertificates, "candidates", fails_once)
+        scene.replacement.start()
+        scene.written("broker.pem", "broker")
+        await asyncio.wait_for(scene.changed.wait(), 30)
+        await scene.replacement.stop()
+        assert not faults
+
+    asyncio.run(run())
+
+
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     async def run() -> None:
         scene = Scene(tmp_path)
