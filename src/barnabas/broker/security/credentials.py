@@ -42,6 +42,10 @@ class Credentials:
         self._tokens: dict[str, dict[str, TokenCredential]] = {}
         self._token_passwords: dict[str, _TokenPassword] = {}
 
+    def example(self, mechanism: str) -> ScramCredential | None:
+        """The credential of any user: a challenge for an unknown user must look like those of the others."""
+        return next(iter(self._users.get(mechanism, {}).values()), None)
+
     def user(self, mechanism: str, name: str) -> ScramCredential | None:
         return self._users.get(mechanism, {}).get(name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import Executor
@@ -34,7 +35,7 @@ class SaslListeners:
         self._clock = clock
         self._random = random
         self._threads = threads
-        self._secret = random.randbytes(_SECRET_BYTES)
+        self._secret = _secret(config) or random.randbytes(_SECRET_BYTES)
         self._config = config
         self._replacing: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()  # asyncio keeps weak references only
@@ -107,6 +108,15 @@ class SaslListeners:
         return make_mechanism(
             MechanismSettings(name, listener_name, config, self._credentials, self._clock, self._random, self._threads, self._secret)
         )
+
+
+def _secret(config: BrokerConfig) -> bytes | None:
+    """The same on all brokers and after a restart, so that the challenge of an unknown user stays the same. None if the cluster has no
+    secret."""
+    for name in ("password.encoder.secret", "delegation.token.secret.key"):
+        if text := config.text(name):
+            return hmac.digest(text.encode(), b"challenges of unknown SASL users", "sha256")
+    return None
 
 
 def _is_sasl(name: str) -> bool:

@@ -17,11 +17,11 @@ from barnabas.broker.security.sasl.mechanism import MechanismSettings, SaslFailu
 from barnabas.broker.security.sasl.scram_messages import ClientFinal, ClientFirst
 from barnabas.broker.security.sasl.server_jaas import server_jaas
 from barnabas.security.errors import IllegalSaslState, SaslAuthentication
-from barnabas.security.scram import ITERATIONS_MIN, ScramCredential, digest, keyed_hash
+from barnabas.security.scram import ITERATIONS_MIN, SALT_BYTES, ScramCredential, digest, keyed_hash
 
 KAFKAS_HANDLER: Final = "org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler"
 _NONCE_BYTES: Final = 24
-_SALT_BYTES: Final = 20  # about as many as Kafka's tools generate, so that the salt of an unknown user has the usual length
+_OF_JAVA: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"  # a salt of Kafka's tools is a random number in base 36
 
 
 class Scram:
@@ -58,11 +58,16 @@ class Scram:
         return credential if credential is not None and credential.iterations >= ITERATIONS_MIN else None
 
     def unknown(self, username: str) -> ScramCredential:
-        """A credential for which no client has the password."""
-        salt, stored_key, server_key = (
-            keyed_hash(self.name, self._secret, f"{part} {username}".encode()) for part in ("salt", "stored key", "server key")
+        """A credential for which no client has the password. Salt and iterations look like those of a user that exists."""
+        example = self.credentials.example(self.name)
+        size, iterations = (SALT_BYTES, ITERATIONS_MIN) if example is None else (len(example.salt), example.iterations)
+        salt = hmac.digest(self._secret, f"salt {username}".encode(), "sha512")[:size]
+        if example is not None and example.salt.isalnum():
+            salt = bytes(_OF_JAVA[byte % len(_OF_JAVA)] for byte in salt)
+        stored_key, server_key = (
+            keyed_hash(self.name, self._secret, f"{part} {username}".encode()) for part in ("stored key", "server key")
         )
-        return ScramCredential(salt[:_SALT_BYTES], stored_key, server_key, ITERATIONS_MIN)
+        return ScramCredential(salt, stored_key, server_key, max(iterations, ITERATIONS_MIN))
 
 
 class ScramExchange:

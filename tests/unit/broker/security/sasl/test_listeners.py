@@ -167,6 +167,15 @@ def test_settings_that_cannot_be_applied_leave_the_previous_ones_in_effect(caplo
     assert "the previous ones stay in effect" in caplog.text
 
 
+def test_the_brokers_of_a_cluster_answer_unknown_users_alike_if_they_share_a_secret() -> None:
+    async def run() -> None:
+        salts = [Server({"password.encoder.secret": secret}).sasl._secret for secret in ("one", "one", "two")]
+        assert salts[0] == salts[1] != salts[2]
+        assert b"one" not in salts[0]
+
+    asyncio.run(run())
+
+
 def test_other_settings_do_not_concern_the_listeners() -> None:
     async def run() -> None:
         server = Server()

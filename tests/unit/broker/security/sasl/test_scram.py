@@ -63,6 +63,15 @@ def test_an_unknown_user_gets_the_same_salt_each_time_and_another_than_other_use
     assert salts[0] == salts[1] != salts[2]
 
 
+@pytest.mark.parametrize("salt", [b"0123456789abcdefghijklmno", b"\xff" * 16, b"\x00" * 20])
+def test_the_challenge_of_an_unknown_user_looks_like_that_of_others(salt: bytes) -> None:
+    server = a_server()
+    server.credentials.set_user("SCRAM-SHA-256", "alice", ScramCredential.of_password("SCRAM-SHA-256", "secret", salt, 8192))
+    _, sent_salt, iterations = challenge(server.begin(), "nobody").split(",", 2)
+    made = base64.b64decode(sent_salt.removeprefix("s="))
+    assert (len(made), made.isalnum(), iterations) == (len(salt), salt.isalnum(), "i=8192")
+
+
 def challenge(exchange: ScramExchange, user: str) -> str:
     return exchange.evaluate(Client("SCRAM-SHA-256", user, "secret").begin()).decode()
 
