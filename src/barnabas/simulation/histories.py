@@ -61,6 +61,7 @@ MIN_INSYNC_REPLICAS: Final = 2
 LOOK_S: Final = 0.1
 FAULTS_SHOWN_MAX: Final = 20
 SETTLED_WITHIN_S: Final = 300.0
+ACLS_WITHIN_S: Final = 20.0  # after all else has settled
 SETTLED_LOOK_S: Final = 0.5
 ANSWERED_WITHIN_S: Final = 3.5  # less than the clients' timeouts, except those of a closing client
 # Shorter than real timeouts: more happens in the same time.
@@ -191,7 +192,7 @@ class History:
                 self.clients.run_until_complete(self._transactional.settle())
             self._wait_until(self._is_settled)
             self.world.run_for(2.0)
-            self._wait_until(self._acls_are_obeyed)
+            self._wait_until(self._acls_are_obeyed, ACLS_WITHIN_S)
             self._wait_until(self._metadata_is_current)  # the controller may be about to elect preferred leaders
         except Exception as stuck:
             wrong.append(f"{type(stuck).__name__}: {stuck}; {self._described()}")
@@ -208,7 +209,8 @@ class History:
         return not all_know_the_same(self.cluster)
 
     def _acls_are_obeyed(self) -> bool:
-        return self._acls is None or self._acls.is_allowed is None or not disobedient(self.cluster, TOPIC, self._acls.is_allowed)
+        is_allowed = None if self._acls is None else self._acls.is_allowed
+        return is_allowed is None or not disobedient(self.cluster, TOPIC, is_allowed, self.clients.host)
 
     def _all_serve(self) -> bool:
         """Starts the brokers that do not run or were about to stop."""
@@ -220,11 +222,11 @@ class History:
         """A late request of an operator must not follow the reassignment that comes next."""
         return all(task.done() for task in self._admin_tasks)
 
-    def _wait_until(self, condition: Callable[[], bool]) -> None:
-        deadline = self.world.now + SETTLED_WITHIN_S
+    def _wait_until(self, condition: Callable[[], bool], within_s: float = SETTLED_WITHIN_S) -> None:
+        deadline = self.world.now + within_s
         while not condition():
             if self.world.now > deadline:
-                raise Stuck(f"seed {self.world.seed}: {condition.__name__} did not come within {SETTLED_WITHIN_S:g} s")
+                raise Stuck(f"seed {self.world.seed}: {condition.__name__} did not come within {within_s:g} s")
             self.world.run_for(SETTLED_LOOK_S)
 
     async def _assign_to_all(self) -> None:

@@ -140,9 +140,10 @@ class Visitor:
             await asyncio.sleep(VISIT_S)
 
 
-def disobedient(cluster: SimulatedCluster, topic: str, is_allowed: bool) -> list[str]:
-    """The brokers whose authorizer decides otherwise about the guest."""
-    session = Session(KafkaPrincipal(USER_TYPE, GUEST), "guest")
+def disobedient(cluster: SimulatedCluster, topic: str, is_allowed: bool, host: str) -> list[str]:
+    """The brokers whose authorizer decides otherwise about the guest. With the host of the guest: an authorizer may remember what it has
+    decided about its requests."""
+    session = Session(KafkaPrincipal(USER_TYPE, GUEST), host)
     action = Action(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
     return [
         f"{broker.host} {'denies' if is_allowed else 'allows'} what the ACLs {'allow' if is_allowed else 'deny'}"
