@@ -24,6 +24,7 @@ CLOCKS |= {f"datetime.{name}" for name in ("now", "utcnow", "today")} | {f"datet
 READS_CLOCKS = {
     "broker/clock.py Clock.now_ms": "the wall clock of the broker",
     "broker/clock.py Clock.monotonic_ms": "its monotonic clock",
+    "broker/security/tls/listener_tls.py _warn_if_expired": "for a warning about a certificate; a simulation has no TLS",
     "network/server.py monotonic_ms": "for a server that is given no clock, in tests",
 }
 
