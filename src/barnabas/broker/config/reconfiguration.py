@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 
 _THREAD_POOLS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
 _NETWORK_THREADS: Final = "num.network.threads"
-# Settings of an open listener that can change, besides certificates and SASL.
-_LISTENER_CONFIGS: Final = ("max.connections", "max.connection.creation.rate", _NETWORK_THREADS)
-_SECURITY_CONFIGS: Final = ("sasl.", "barnabas.sasl.plain.users", *STORE_SETTINGS)
-# Settings that decide who a client is, or name code that the broker runs: whoever may alter configs must get neither.
-_IDENTITY_CONFIGS: Final = ("principal.builder.class", "ssl.client.auth", "ssl.engine.factory.class")
-_FIXED_SASL_CONFIGS: Final = ("sasl.kerberos.principal.to.local.rules", "sasl.login.class")
-_CALLBACK_HANDLER: Final = ".callback.handler.class"
+# Settings of an open listener that can change: limits and certificates. Users and mechanisms of SASL cannot, as in Kafka: whoever may alter
+# configs must not be able to log in as somebody else.
+_LISTENER_CONFIGS: Final = ("max.connections", "max.connection.creation.rate", _NETWORK_THREADS, *STORE_SETTINGS)
+# Settings that decide who a client is, or name code that the broker runs.
+_IDENTITY_CONFIGS: Final = (
+    "principal.builder.class",
+    "sasl.enabled.mechanisms",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.login.class",
+    "ssl.client.auth",
+    "ssl.engine.factory.class",
+)
 
 
 def validate_reconfiguration(before: BrokerConfig, after: BrokerConfig) -> None:
@@ -69,20 +74,14 @@ def _check_listeners(before: BrokerConfig, after: BrokerConfig) -> None:
 
 
 def _fixed(config: BrokerConfig, listener_name: str) -> dict[str, str]:
+    """The settings with the prefix of the listener that cannot change."""
     prefix = config_prefix(normalised(listener_name))
-    return {name: text for name, text in config.properties.items() if name.startswith(prefix) and not _can_change(base_name(name) or "")}
-
-
-def _can_change(name: str) -> bool:
-    """`name` is without the prefix of a listener, and of a SASL mechanism."""
-    if name in _FIXED_SASL_CONFIGS or name.endswith(_CALLBACK_HANDLER):
-        return False
-    return name in _LISTENER_CONFIGS or name.startswith(_SECURITY_CONFIGS)
+    return {name: text for name, text in config.properties.items() if name.startswith(prefix) and base_name(name) not in _LISTENER_CONFIGS}
 
 
 def _identity(config: BrokerConfig, listener_name: str) -> list[object]:
     """Also without the prefix of the listener: Kafka accepts them so, and ignores them until a restart."""
-    return [config.for_listener(listener_name, name) for name in (*_IDENTITY_CONFIGS, *_FIXED_SASL_CONFIGS)]
+    return [config.for_listener(listener_name, name) for name in _IDENTITY_CONFIGS]
 
 
 def refused(message: str) -> InvalidConfig:

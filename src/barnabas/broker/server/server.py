@@ -395,8 +395,6 @@ class BrokerServer:
         self._sasl = SaslListeners(self.broker.config.current, self.broker.credentials, self.clock, self._random, threads)
         self._cleanup.push_async_callback(self._sasl.close)
         await self._sasl.start()
-        self.broker.config.validators.append(self._sasl.validate)
-        self.broker.configs.on_broker_change.append(lambda changed: self._sasl.settings_changed(self.broker.config.current, changed))
 
     async def _open_sockets(self) -> None:
         """Binds the ports. Requests are not processed yet."""

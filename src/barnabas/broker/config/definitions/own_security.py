@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.config.keys import BOOLEAN, LIST, LONG, MEDIUM, PASSWORD, PER_BROKER, READ_ONLY, STRING, BrokerConfigKey, key
+from barnabas.broker.config.keys import BOOLEAN, LIST, LONG, MEDIUM, PASSWORD, READ_ONLY, STRING, BrokerConfigKey, key
 from barnabas.config_def import ListOf, Range
 
 # fmt: off
@@ -20,7 +20,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
         "The URLs that sasl.oauthbearer.jwks.endpoint.url may have, besides files. Java reads them from a system property.", hidden=True),
     key("barnabas.sasl.oauthbearer.unsigned.tokens.allowed", BOOLEAN, False, None, MEDIUM, READ_ONLY,
         "Accept unsigned tokens, which anybody can write, in OAUTHBEARER. For tests only.", hidden=True),
-    key("barnabas.sasl.plain.users", PASSWORD, None, None, MEDIUM, PER_BROKER,
+    key("barnabas.sasl.plain.users", PASSWORD, None, None, MEDIUM, READ_ONLY,
         "Users of the SASL mechanism PLAIN, NAME:PASSWORD with commas between them, instead of a JAAS text.", hidden=True),
     key("barnabas.ssl.reload.interval.ms", LONG, 10_000, Range(0), MEDIUM, READ_ONLY,
         "How often the files of key and trust stores are compared, to use replaced certificates; 0 is never.", hidden=True),

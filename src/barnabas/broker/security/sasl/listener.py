@@ -42,7 +42,7 @@ class SaslListener:
     """The ListenerAuthentication of a SASL listener. `threads` runs mechanisms that block."""
 
     def __init__(self, config: SaslConfig, clock: Clock, threads: Executor, call_later: Callable[[float, Callable[[], None]], Any]) -> None:
-        self.config = config  # a new value concerns the authentications that begin afterwards
+        self.config = config
         self.successful = 0
         self.failed = 0
         self._clock = clock

@@ -1,14 +1,12 @@
-"""The SASL listeners of a broker: made from its configuration at the start, and again when a SASL setting changes."""
+"""The SASL listeners of a broker, made from its configuration at the start. Their settings change with a restart only, as in Kafka."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-import logging
-from collections.abc import Coroutine, Iterable
 from concurrent.futures import Executor
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
@@ -21,10 +19,6 @@ from barnabas.config_def import InvalidConfig
 from barnabas.endpoint import EndPoint
 
 _SECRET_BYTES: Final = 32
-# Parts of the names of settings after whose change the mechanisms are made anew.
-_SASL_SETTINGS: Final = ("sasl.", "connections.max.reauth.ms", "principal.builder.class")
-
-_log = logging.getLogger(__name__)
 
 
 class SaslListeners:
@@ -36,58 +30,24 @@ class SaslListeners:
         self._random = random
         self._threads = threads
         self._secret = _secret(config) or random.randbytes(_SECRET_BYTES)
-        self._config = config
-        self._replacing: asyncio.Task[None] | None = None
-        self._running: set[asyncio.Task[None]] = set()  # asyncio keeps weak references only
         loop = asyncio.get_running_loop()
-        self.by_name = {name: SaslListener(made, clock, threads, loop.call_later) for name, made in self._made(config).items()}
-
-    async def start(self) -> None:
-        """Raises InvalidConfig if a mechanism cannot authenticate anybody."""
-        await _start(listener.config for listener in self.by_name.values())
-
-    async def close(self) -> None:
-        for task in self._running:
-            task.cancel()
-        await _close(listener.config for listener in self.by_name.values())
-
-    def validate(self, config: BrokerConfig) -> None:
-        """Raises InvalidConfig if the listeners could not use a config that a client requests."""
-        if self.by_name and _sasl_properties(config) != _sasl_properties(self._config):
-            self._in_background(_close(self._made(config).values()))
-
-    def settings_changed(self, config: BrokerConfig, changed: Iterable[str]) -> None:
-        """Authentications that begin after the mechanisms have started use the new settings. Sessions stay valid, as in Kafka."""
-        if self.by_name and any(map(_is_sasl, changed)):
-            self._config = config
-            self._replacing = self._in_background(self._replace(config, self._replacing))
-
-    async def _replace(self, config: BrokerConfig, previous: asyncio.Task[None] | None) -> None:
-        if previous is not None:
-            await asyncio.wait([previous])
-        try:
-            made = self._made(config)
-            await _start(made.values())
-        except InvalidConfig as error:
-            _log.error("The SASL settings could not be applied, the previous ones stay in effect: %s", error)
-            return
-        replaced = [self.by_name[name].config for name in made]
-        for name, sasl in made.items():
-            self.by_name[name].config = sasl
-        await _close(replaced)
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return task
-
-    def _made(self, config: BrokerConfig) -> dict[str, SaslConfig]:
-        return {
-            endpoint.listener_name: self._sasl_config(config, endpoint)
+        self.by_name = {
+            endpoint.listener_name: SaslListener(self._sasl_config(config, endpoint), clock, threads, loop.call_later)
             for endpoint in config.broker_listeners
             if endpoint.security_protocol.uses_sasl
         }
+
+    async def start(self) -> None:
+        """Raises InvalidConfig if a mechanism cannot authenticate anybody."""
+        for mechanism in self._mechanisms():
+            await mechanism.start()
+
+    async def close(self) -> None:
+        for mechanism in self._mechanisms():
+            await mechanism.close()
+
+    def _mechanisms(self) -> list[Mechanism]:
+        return [mechanism for listener in self.by_name.values() for mechanism in listener.config.mechanisms.values()]
 
     def _sasl_config(self, config: BrokerConfig, endpoint: EndPoint) -> SaslConfig:
         listener_name = endpoint.listener_name
@@ -117,23 +77,3 @@ def _secret(config: BrokerConfig) -> bytes | None:
         if text := config.text(name):
             return hmac.digest(text.encode(), b"challenges of unknown SASL users", "sha256")
     return None
-
-
-def _is_sasl(name: str) -> bool:
-    return any(part in name for part in _SASL_SETTINGS)
-
-
-def _sasl_properties(config: BrokerConfig) -> dict[str, str]:
-    return {name: value for name, value in config.properties.items() if _is_sasl(name)}
-
-
-async def _start(configs: Iterable[SaslConfig]) -> None:
-    for config in configs:
-        for mechanism in config.mechanisms.values():
-            await mechanism.start()
-
-
-async def _close(configs: Iterable[SaslConfig]) -> None:
-    for config in configs:
-        for mechanism in config.mechanisms.values():
-            await mechanism.close()
