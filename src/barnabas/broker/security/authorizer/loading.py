@@ -38,13 +38,14 @@ def _acl_authorizer(tree: TreeClient, now_ms: Callable[[], int]) -> Authorizer:
 def _python_authorizer(name: str) -> Authorizer:
     module_name, _, class_name = name.rpartition(".")
     try:
-        authorizer = getattr(import_module(module_name), class_name)()
+        named = getattr(import_module(module_name), class_name)
+        authorizer = named() if isinstance(named, type) and issubclass(named, Authorizer) else None  # calls nothing else
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InvalidConfig(
             f"Invalid value {name} for configuration {AUTHORIZER_CLASS}: no Python class can be made of it ({error}); "
             f"use {KAFKA_CLASSES[0]}, or the dotted path of a class that is on PYTHONPATH"
         ) from error
-    if not isinstance(authorizer, Authorizer):
+    if authorizer is None:
         raise InvalidConfig(
             f"Invalid value {name} for configuration {AUTHORIZER_CLASS}: the class does not derive from "
             f"{Authorizer.__module__}.{Authorizer.__qualname__}"

@@ -64,13 +64,14 @@ def test_an_authorizer_without_acls_says_so() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["com.example.Authorizer", "Authorizer", f"{EXAMPLES}.Nothing", f"{EXAMPLES}.__doc__", f"{EXAMPLES}.NeedsArguments", ".", "a..b"],
+    ["com.example.Authorizer", "Authorizer", f"{EXAMPLES}.Nothing", f"{EXAMPLES}.NeedsArguments", ".", "a..b"],
 )
 def test_a_class_that_cannot_be_made_is_refused_with_the_setting_and_the_fix(name: str) -> None:
     with pytest.raises(InvalidConfig, match=r"authorizer\.class\.name: no Python class .* PYTHONPATH"):
         load(name)
 
 
-def test_a_class_that_is_no_authorizer_is_refused() -> None:
+@pytest.mark.parametrize("name", [f"{EXAMPLES}.NotAnAuthorizer", f"{EXAMPLES}.__doc__", "os.abort"])
+def test_what_is_no_authorizer_is_refused_and_not_called(name: str) -> None:
     with pytest.raises(InvalidConfig, match="does not derive from"):
-        load(f"{EXAMPLES}.NotAnAuthorizer")
+        load(name)
