@@ -19,7 +19,8 @@ from tests.once import once
 pytestmark = pytest.mark.timeout(BUILD_TIMEOUT_S)
 
 ADDED_BY_SETUPTOOLS = {"PKG-INFO", "setup.cfg"}
-DEPENDENCIES = {"barnabas", "cramjam", "google-crc32c", "google-re2", "librt", "mypy-extensions", "uvloop"}
+DEPENDENCIES = {"barnabas", "cramjam", "cryptography", "google-crc32c", "google-re2", "librt", "mypy-extensions", "pyjwt", "uvloop"}
+DEPENDENCIES |= {"cffi", "pycparser"}  # of cryptography
 
 PROJECT_TEST = """
 from barnabas.client import Consumer, Producer

@@ -98,6 +98,7 @@ def comparable(text: str, target: Target) -> str:
 
 
 REPLACEMENTS = [
+    (re.compile(r"(SCRAM-SHA-512=iterations=\d+), (SCRAM-SHA-256=iterations=\d+)"), r"\2, \1"),  # Kafka has them in the order of a hash map
     (re.compile(r"^(\tat |\t\.\.\. \d+ more).*\n", re.MULTILINE), ""),
     (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ID"),
     (re.compile(r"\b(adminclient|producer|consumer|perf-producer-client|console-\w+)-\d+"), r"\1-N"),
