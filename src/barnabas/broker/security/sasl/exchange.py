@@ -85,7 +85,7 @@ class SaslExchange:
         else:
             sent_ms = lifetime_ms or 0 if is_complete else 0
             frame = framed(SaslAuthenticateResponse(auth_bytes=challenge, session_lifetime_ms=sent_ms), step.header)
-        return Respond(frame, is_complete, lifetime_ms)
+        return Respond(frame)
 
     def rejected(self, step: Evaluate, error: Exception) -> Fail:
         """The mechanism has rejected the token. The client gets the text of a KafkaError only: another may tell which users exist."""

@@ -46,7 +46,7 @@ class Mechanism(Protocol):
         """Called once, before the first exchange. Raises InvalidConfig if the mechanism cannot authenticate anybody."""
 
     async def close(self) -> None:
-        """Called when the broker stops, or when another configuration has replaced this one."""
+        """Called when the broker stops."""
 
 
 @dataclass(frozen=True)

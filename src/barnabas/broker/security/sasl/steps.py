@@ -30,11 +30,7 @@ class Evaluate:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """`is_complete`: the client is authenticated. The session expires `lifetime_ms` later; None: never."""
-
     frame: Frame = field(repr=False)
-    is_complete: bool = False
-    lifetime_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

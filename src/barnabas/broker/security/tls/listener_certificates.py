@@ -54,10 +54,6 @@ class ListenerCertificates:
     def contexts(self) -> dict[str, ssl.SSLContext]:
         return {name: tls.context for name, tls in self._loaded.items()}
 
-    @property
-    def has_files(self) -> bool:
-        return any(tls.config.settings.files for tls in self._loaded.values())
-
     def validate(self, config: BrokerConfig) -> None:
         """Called before dynamic settings are written. Raises InvalidConfig if a listener could not use them."""
         for candidate in self.candidates(config):

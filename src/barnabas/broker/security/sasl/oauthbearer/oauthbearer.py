@@ -6,6 +6,7 @@ import asyncio
 import re
 from typing import Final, Protocol
 
+from barnabas.broker.security.sasl.callbacks import SETTING as HANDLER_SETTING
 from barnabas.broker.security.sasl.callbacks import OAuthHandler, OAuthToken, load_handler
 from barnabas.broker.security.sasl.mechanism import MechanismSettings, SaslFailure
 from barnabas.broker.security.sasl.oauthbearer.jwks_cache import JwksCache, jwks_cache
@@ -16,8 +17,10 @@ from barnabas.security.errors import SaslAuthentication
 
 UNSIGNED_SETTING: Final = "barnabas.sasl.oauthbearer.unsigned.tokens.allowed"
 JWKS_SETTING: Final = "sasl.oauthbearer.jwks.endpoint.url"
+VALIDATOR_SETTING: Final = "sasl.oauthbearer.jwt.validator.class"
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
 KAFKAS_HANDLERS: Final = (f"{_PACKAGE}.OAuthBearerValidatorCallbackHandler", f"{_PACKAGE}.secured.OAuthBearerValidatorCallbackHandler")
+KAFKAS_VALIDATORS: Final = (f"{_PACKAGE}.DefaultJwtValidator", f"{_PACKAGE}.BrokerJwtValidator")  # TokenCheck stands for both
 
 _NAME: Final = r"(?:[^\x00=,]|=2C|=3D)+"
 _PAIR: Final = r"[A-Za-z]+=[\x21-\x7E \t\r\n]+\x01"
@@ -104,6 +107,11 @@ def mechanism(settings: MechanismSettings) -> OAuthBearer:
     handler = load_handler(settings, OAuthHandler, *KAFKAS_HANDLERS)
     if handler is not None:
         return OAuthBearer(handler, blocks=True)
+    if (validator := settings.value(VALIDATOR_SETTING)) not in KAFKAS_VALIDATORS:
+        raise InvalidConfig(
+            f"Listener {settings.listener_name}: {VALIDATOR_SETTING} is {validator}, which is not loaded here, so that its checks would be "
+            f"missing: derive a Python class from {OAuthHandler.__module__}.OAuthHandler and name it in {settings.prefix}{HANDLER_SETTING}"
+        )
     has_keys, allows_unsigned = bool(settings.value(JWKS_SETTING)), bool(settings.value(UNSIGNED_SETTING))
     if has_keys and allows_unsigned:
         raise InvalidConfig(

@@ -89,6 +89,7 @@ def settings(**changes: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
+        ({"sasl.oauthbearer.jwt.validator.class": "com.example.Strict"}, "com.example.Strict, which is not loaded here"),
         ({"sasl.oauthbearer.jwks.endpoint.url": ""}, r"has no keys to check tokens with: set sasl\.oauthbearer\.jwks\.endpoint\.url"),
         ({"sasl.oauthbearer.expected.issuer": ""}, r"without sasl\.oauthbearer\.expected\.issuer"),
         ({"sasl.oauthbearer.expected.audience": ""}, r"without sasl\.oauthbearer\.expected\.audience"),
