@@ -8,12 +8,11 @@ authenticated.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.security.principals.kerberos_short_namer import KerberosName, KerberosShortNamer
 from barnabas.broker.security.principals.ssl_principal_mapper import SslPrincipalMapper
-from barnabas.config_def import InvalidConfig
+from barnabas.broker.security.python_class import instance_of
 from barnabas.endpoint import SecurityProtocol
 from barnabas.security.distinguished_name import subject_of
 from barnabas.security.principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
@@ -79,7 +78,7 @@ def principal_builder(config: BrokerConfig, listener_name: str) -> PrincipalBuil
             SslPrincipalMapper(config.for_listener(listener_name, "ssl.principal.mapping.rules")),
             KerberosShortNamer(default_realm(), config.for_listener(listener_name, "sasl.kerberos.principal.to.local.rules")),
         )
-    builder = _loaded(name)
+    builder = instance_of(name, SETTING, PrincipalBuilder)
     builder.configure(dict(config.properties))
     return builder
 
@@ -93,21 +92,3 @@ def default_realm() -> str:
         return str(name).partition("@")[2]
     except Exception:  # the library is missing, or Kerberos is not set up: then no name has the default realm
         return ""
-
-
-def _loaded(name: str) -> PrincipalBuilder:
-    module_name, _, class_name = name.rpartition(".")
-    try:
-        kind = getattr(import_module(module_name), class_name)
-        builder = kind() if isinstance(kind, type) and issubclass(kind, PrincipalBuilder) else None  # calls nothing else
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise InvalidConfig(
-            f"Invalid value {name} for configuration {SETTING}: no Python class can be made of it ({error}); "
-            "give the dotted path of a subclass of barnabas.broker.security.principal_builder.PrincipalBuilder that is on PYTHONPATH"
-        ) from error
-    if builder is None:
-        raise InvalidConfig(
-            f"Invalid value {name} for configuration {SETTING}: the class must derive from "
-            "barnabas.broker.security.principal_builder.PrincipalBuilder"
-        )
-    return builder

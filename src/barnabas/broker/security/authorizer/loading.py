@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Final
 
 from barnabas.broker.security.authorizer.authorizer import Authorizer
-from barnabas.config_def import InvalidConfig
+from barnabas.broker.security.python_class import instance_of
 from barnabas.metadata.client import TreeClient
 
 AUTHORIZER_CLASS: Final = "authorizer.class.name"
@@ -24,7 +23,7 @@ def load_authorizer(properties: Mapping[str, str], tree: TreeClient, now_ms: Cal
     name = properties.get(AUTHORIZER_CLASS, "").strip()
     if not name:
         return None
-    authorizer = _acl_authorizer(tree, now_ms) if name in KAFKA_CLASSES else _python_authorizer(name)
+    authorizer = _acl_authorizer(tree, now_ms) if name in KAFKA_CLASSES else instance_of(name, AUTHORIZER_CLASS, Authorizer)
     authorizer.configure(dict(properties))
     return authorizer
 
@@ -33,21 +32,3 @@ def _acl_authorizer(tree: TreeClient, now_ms: Callable[[], int]) -> Authorizer:
     from barnabas.broker.security.authorizer.acl_authorizer import AclAuthorizer  # most brokers start without it
 
     return AclAuthorizer(tree, now_ms)
-
-
-def _python_authorizer(name: str) -> Authorizer:
-    module_name, _, class_name = name.rpartition(".")
-    try:
-        named = getattr(import_module(module_name), class_name)
-        authorizer = named() if isinstance(named, type) and issubclass(named, Authorizer) else None  # calls nothing else
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise InvalidConfig(
-            f"Invalid value {name} for configuration {AUTHORIZER_CLASS}: no Python class can be made of it ({error}); "
-            f"use {KAFKA_CLASSES[0]}, or the dotted path of a class that is on PYTHONPATH"
-        ) from error
-    if authorizer is None:
-        raise InvalidConfig(
-            f"Invalid value {name} for configuration {AUTHORIZER_CLASS}: the class does not derive from "
-            f"{Authorizer.__module__}.{Authorizer.__qualname__}"
-        )
-    return authorizer

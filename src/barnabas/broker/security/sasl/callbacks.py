@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Final, TypeVar
 
+from barnabas.broker.security.python_class import instance_of
 from barnabas.broker.security.sasl.mechanism import MechanismSettings
 from barnabas.broker.security.sasl.server_jaas import server_jaas
-from barnabas.config_def import InvalidConfig
 from barnabas.security.scram import ScramCredential
 
 SETTING: Final = "sasl.server.callback.handler.class"
@@ -76,17 +75,7 @@ def load_handler(settings: MechanismSettings, kind: type[H], *kafkas: str) -> H 
     name = settings.config[key] if settings.config.is_set(key) else None
     if not name or name in kafkas:
         return None
-    module_name, _, class_name = name.rpartition(".")
-    try:
-        named = getattr(import_module(module_name), class_name)
-        handler = named() if isinstance(named, type) and issubclass(named, kind) else None  # calls nothing else
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise InvalidConfig(
-            f"Invalid value {name} for configuration {key}: no Python class can be made of it ({error}); "
-            "give the dotted path of a class that is on PYTHONPATH, as in rules.users.Directory"
-        ) from error
-    if handler is None:
-        raise InvalidConfig(f"Invalid value {name} for configuration {key}: the class must derive from {kind.__module__}.{kind.__name__}")
+    handler = instance_of(name, key, kind)
     jaas = server_jaas(settings.config, settings.listener_name, settings.name)
     handler.configure(dict(settings.config.properties), settings.name, {} if jaas is None else jaas.options)
     return handler

@@ -73,5 +73,5 @@ def test_a_class_that_cannot_be_made_is_refused_with_the_setting_and_the_fix(nam
 
 @pytest.mark.parametrize("name", [f"{EXAMPLES}.NotAnAuthorizer", f"{EXAMPLES}.__doc__", "os.abort"])
 def test_what_is_no_authorizer_is_refused_and_not_called(name: str) -> None:
-    with pytest.raises(InvalidConfig, match="does not derive from"):
+    with pytest.raises(InvalidConfig, match="must derive from"):
         load(name)
