@@ -1,0 +1,1 @@
+"""Copies of running brokers: the cut, the files, the manifest, the tree of ZooKeeper."""
