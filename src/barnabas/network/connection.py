@@ -127,8 +127,7 @@ class ConnectionContext:
 class Connection:
     """The protocol object of its transport. It works like an `asyncio.BufferedProtocol`, from which a compiled class cannot derive.
 
-    `remote_ip` is the address in the quotas, while `is_counted`. `session` belongs to the dispatcher: the identity of the peer and the
-    state of its authentication."""
+    `remote_ip` is the address in the quotas, while `is_counted`. `session` and `client_software` belong to the dispatcher: see `Peer`."""
 
     __slots__ = (
         "_authentication_timer",
@@ -137,6 +136,7 @@ class Connection:
         "_direct",
         "_frames",
         "_held",
+        "_held_ns",
         "_holds_memory",
         "_in_flight",
         "_in_place",
@@ -147,8 +147,11 @@ class Connection:
         "_reads_piece",
         "_resume_scheduled",
         "_stream",
+        "_stream_ns",
         "_throttle_timer",
         "_transport",
+        "_unrecorded",
+        "client_software",
         "context",
         "id",
         "is_counted",
@@ -163,10 +166,12 @@ class Connection:
         self.remote_ip = remote_ip
         self.is_counted = True
         self.session: object = None
+        self.client_software: tuple[str, str] | None = None
         self.throttled_until_ms = 0
         self._transport: Transport | None = None
         self._frames = context.new_frame_reader()
         self._held: bytes | None = None  # a whole frame that may not be dispatched yet
+        self._held_ns = 0  # when it began to wait for a place in the queue; 0 if it waits for the request before it
         self._in_place = False  # whether the loop receives into a frame
         self._holds_memory = False  # whether `receive_memory` counts an arriving request
         self._in_flight: list[Exchange] = []
@@ -176,7 +181,9 @@ class Connection:
         self._corked = False
         self._out: list[Buffer] = []
         self._out_size = 0
+        self._unrecorded: list[Exchange] = []  # their responses are being sent; their times are recorded afterwards
         self._stream: ResponseStream | None = None  # must be sent before any other response
+        self._stream_ns = 0  # when it began
         self._reads_piece = False
         self._direct: DirectSocket | None = None  # sends the stream with sendfile, where possible
         self._awaits_peer = False  # whether the loop calls back when the direct socket is writable
@@ -289,12 +296,16 @@ class Connection:
         self._out.clear()
         self._abandon_in_flight()
         self._drop_stream()
+        if self._unrecorded:
+            now_ns = perf_counter_ns()
+            self._record_sent(now_ns, now_ns)
         self.context.gate.forget(self)
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
             self._throttle_timer = None
         self._stop_authentication_timer()
         self.context.metrics.connections -= 1
+        self.context.metrics.connections_closed += 1
         self.context.closed(self)
 
     def get_buffer(self, size_hint: int) -> memoryview:
@@ -345,6 +356,11 @@ class Connection:
     def request_left_queue(self, size: int) -> None:
         self.context.gate.leave(size)
 
+    @property
+    def waiting_responses(self) -> int:
+        """Responses that wait for an earlier one."""
+        return sum([exchange.response is not None for exchange in self._in_flight])
+
     def answered(self) -> None:
         """One of its exchanges has been answered: sends the responses that are next in order."""
         if self._transport is None:
@@ -352,6 +368,8 @@ class Connection:
         in_flight = self._in_flight
         while in_flight and (response := in_flight[0].response) is not None:
             exchange = in_flight.pop(0)
+            if exchange.metrics is not None or exchange.watcher is not None:
+                self._unrecorded.append(exchange)
             if response:
                 self._send(response)
             if exchange.closes:
@@ -361,6 +379,9 @@ class Connection:
         if not self._corked:
             self._note_activity()
             self._flush()
+            if self._unrecorded and self._stream is None:
+                # The first is the one that was completed now; those behind it had to wait for it.
+                self._record_sent(self._unrecorded[0].complete_ns, perf_counter_ns())
         if self._muted & CLOSING:
             self.close_when_answered()
         elif self._muted & AT_BOUND:
@@ -390,10 +411,10 @@ class Connection:
 
     def _take_turn(self) -> None:
         """Dispatches the allowed frames, sends immediate responses in one write, and resumes or pauses reading."""
-        started_ns = perf_counter_ns()
+        started_ns = dispatched_ns = perf_counter_ns()
         self._corked = True
         try:
-            self._dispatch_frames(started_ns)
+            dispatched_ns = self._dispatch_frames(started_ns)
         except Exception as error:
             self._give_up(error)
         self._corked = False
@@ -403,7 +424,10 @@ class Connection:
         if self._out:
             self._flush()
         self._steer_reading()
-        taken_ns = perf_counter_ns() - started_ns
+        ended_ns = perf_counter_ns()
+        if self._unrecorded and self._stream is None:
+            self._record_sent(dispatched_ns, ended_ns)
+        taken_ns = ended_ns - started_ns
         self.context.metrics.busy_ns += taken_ns
         if taken_ns > TURN_BUDGET_NS:
             self.context.dispatcher.took_long(taken_ns)
@@ -413,32 +437,45 @@ class Connection:
             self._holds_memory = False
             self.context.receive_memory.release(self)
 
-    def _dispatch_frames(self, now_ns: int) -> None:
+    def _dispatch_frames(self, started_ns: int) -> int:
+        """Returns when the last dispatch ended. The end of one is the begin of the next: the clock is read once for each request."""
         context = self.context
         dispatcher, gate, in_flight = context.dispatcher, context.gate, self._in_flight
+        now_ns = started_ns
         for _ in range(FRAMES_PER_TURN):
             if self._muted:
-                return
+                return now_ns
             frame = self._held if self._held is not None else self._frames.next_frame()
             if frame is None:
-                return
+                return now_ns
             is_pipelinable = dispatcher.is_pipelinable(frame)
             if in_flight and not (is_pipelinable and in_flight[-1].is_pipelinable and len(in_flight) < context.pipelined_requests_max):
                 self._hold(frame, AT_BOUND)
-                return
+                return now_ns
             if not gate.enter(self, len(frame)):
                 self._hold(frame, QUEUE_FULL)
-                return
+                if self._held_ns == 0:
+                    self._held_ns = started_ns
+                return now_ns
             self._held = None
             context.metrics.requests += 1
-            exchange = Exchange(self, len(frame), is_pipelinable, now_ns)
+            exchange = Exchange(self, len(frame), is_pipelinable, self._held_ns or started_ns, now_ns)
+            self._held_ns = 0
             in_flight.append(exchange)
             try:
                 dispatcher.dispatch(exchange, frame)
             except Exception:
                 exchange.leave_queue()
                 raise
+            now_ns = exchange.dispatched_ns = perf_counter_ns()
         self._end_turn()
+        return now_ns
+
+    def _record_sent(self, sending_ns: int, sent_ns: int) -> None:
+        unrecorded = self._unrecorded
+        for exchange in unrecorded:
+            exchange.record(sending_ns, sent_ns)
+        unrecorded.clear()
 
     def _end_turn(self) -> None:
         """Other connections are served before this one continues, in the next iteration of the loop."""
@@ -536,6 +573,7 @@ class Connection:
         self._stream.add(parts)
         self._out, self._out_size = [], 0
         self._muted |= STREAMING
+        self._stream_ns = perf_counter_ns()
         self._direct = of_transport(self._transport)
         self._send_pieces()
 
@@ -621,6 +659,8 @@ class Connection:
         self._stream = None
         self._close_direct()
         self._note_activity()
+        if self._unrecorded and not self._corked:
+            self._record_sent(self._stream_ns, perf_counter_ns())
         if self._muted & CLOSING:
             self.close_when_answered()
         else:

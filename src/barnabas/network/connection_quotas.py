@@ -1,4 +1,5 @@
-"""The connection quotas: `max.connections`, `max.connections.per.ip` with its overrides, `max.connection.creation.rate`.
+"""The connection quotas: `max.connections`, `max.connections.per.ip` with its overrides, `max.connection.creation.rate`, and the rates of
+addresses.
 
 A listener calls `admit` for each connection that it has accepted, and opens it, closes it, or keeps it waiting and accepts no other
 meanwhile. This is a plain object: time, address and listener are arguments, and it neither closes nor waits.
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, Protocol
 
 from barnabas.network.config import INT_MAX, ListenerLimits, NetworkConfig
 
@@ -23,6 +24,7 @@ class Verdict(Enum):
     REJECT = "reject"
     DELAY = "delay"  # open it after `delay_ms`
     WAIT = "wait"  # call `admit` again when a connection has been released
+    THROTTLE = "throttle"  # close it after `delay_ms`
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,27 @@ _ACCEPTED: Final = Admission(Verdict.ACCEPT)
 _NO_SLOT: Final = Admission(Verdict.WAIT, reason="max.connections is reached")
 
 
+class AddressRates(Protocol):
+    """The connections a second that addresses may open. The broker has them from the metadata store."""
+
+    is_in_use: bool
+
+    def throttle_ms(self, address: str, monotonic_ms: int) -> int:
+        """Counts a connection. Returns 0 if it is within the rate of its address; otherwise the time after which it is closed."""
+
+
 class ConnectionQuotas:
     """Counts the connections it admitted until they are released. The inter-broker listener, if there are others, is exempt from
     `max.connections` of the broker: a broker flooded by clients must not be cut off from the cluster."""
 
-    def __init__(self, config: NetworkConfig, inter_broker_listener: str = "") -> None:
+    def __init__(self, config: NetworkConfig, inter_broker_listener: str = "", address_rates: AddressRates | None = None) -> None:
         self.total = 0
+        self._address_rates = address_rates
         self._inter_broker_listener = inter_broker_listener
         self._per_listener: dict[str, int] = {}
         self._per_ip: dict[str, int] = {}
-        self._listener_rates: dict[str, TokenBucket] = {}
-        self._broker_rate = TokenBucket(INT_MAX)
+        self._listener_rates: dict[str, ConnectionRateBucket] = {}
+        self._broker_rate = ConnectionRateBucket(INT_MAX)
         self.reconfigure(config)
 
     def reconfigure(self, config: NetworkConfig) -> None:
@@ -61,12 +73,16 @@ class ConnectionQuotas:
 
     def add_listener(self, listener: str) -> None:
         self._per_listener[listener] = 0
-        self._listener_rates[listener] = TokenBucket(self._limits(listener).max_connection_creation_rate)
+        self._listener_rates[listener] = ConnectionRateBucket(self._limits(listener).max_connection_creation_rate)
 
     def admit(self, monotonic_ms: int, ip: str, listener: str) -> Admission:
         """Decides about a new connection. Accepted and delayed connections are counted, and must be released when they end."""
         if not self.has_slot(listener):
             return _NO_SLOT
+        if self._address_rates is not None and self._address_rates.is_in_use:
+            throttle_ms = self._address_rates.throttle_ms(ip, monotonic_ms)
+            if throttle_ms:
+                return Admission(Verdict.THROTTLE, throttle_ms, "connection_creation_rate is reached")
         max_per_ip = self._per_ip_overrides.get(ip, self._max_per_ip)
         if self._per_ip.get(ip, 0) >= max_per_ip:
             return Admission(
@@ -114,7 +130,7 @@ class ConnectionQuotas:
         return self._listener_limits.get(listener, _NO_LIMITS)
 
 
-class TokenBucket:
+class ConnectionRateBucket:
     """Allows `rate` a second, and a second's worth at once. A connection that finds it empty is delayed, not rejected."""
 
     def __init__(self, rate: int) -> None:

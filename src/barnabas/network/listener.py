@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import ssl
+from time import perf_counter_ns
 from typing import Any, Final
 
 from barnabas.endpoint import EndPoint, host_and_port
@@ -20,9 +21,11 @@ from barnabas.network.connection import Connection, ConnectionContext
 from barnabas.network.connection_quotas import ConnectionQuotas, Verdict, normalised_ip
 from barnabas.network.descriptors import DescriptorGuard
 from barnabas.network.event_loop import new_socket, protocol_of
+from barnabas.network.tls_alert import begin_handshake, with_alerts
 
 ACCEPTS_PER_TURN: Final = 20  # new connections before the open ones get their turn
 _RETRY_SECONDS: Final = 0.5  # after the system has refused a descriptor
+THROTTLED_MAX: Final = 1000  # connections above the rate of their address that wait for their close
 
 _log = logging.getLogger(__name__)
 
@@ -44,12 +47,14 @@ class Listener:
         self.context = context
         self._listening = listening
         self._quotas = quotas
-        self._tls = tls
+        self._tls = with_alerts(tls)
         self._descriptors = descriptors
         self._accepting = False
+        self._paused_ns = 0  # the time of the pause; 0 without one
         self._waiting: tuple[socket.socket, Any] | None = None  # the one connection that waits for a slot of the quotas, with its address
         self._timer: asyncio.TimerHandle | None = None
         self._opening: dict[asyncio.Task[None], Connection] = {}
+        self._throttled: dict[socket.socket, asyncio.TimerHandle] = {}
         self._next_index = 0
 
     @property
@@ -61,14 +66,23 @@ class Listener:
         """False also while a quota pauses it."""
         return self._accepting
 
+    @property
+    def blocked_ns(self) -> int:
+        """The time in which this listener did not accept connections because of a limit."""
+        since_ns = perf_counter_ns() - self._paused_ns if self._paused_ns else 0
+        return self.context.metrics.blocked_ns + since_ns
+
     def start_accepting(self) -> None:
         if not self._accepting:
             self._accepting = True
+            if self._paused_ns:
+                self.context.metrics.blocked_ns += perf_counter_ns() - self._paused_ns
+                self._paused_ns = 0
             self.context.loop.add_reader(self._listening.fileno(), self._accept)
 
     def use_tls(self, tls: ssl.SSLContext) -> None:
         """Connections that are accepted from now on use this context; open ones stay as they are."""
-        self._tls = tls
+        self._tls = with_alerts(tls)
 
     def slot_freed(self) -> None:
         """A connection has ended on some listener: retries the one that waits, if any."""
@@ -95,6 +109,8 @@ class Listener:
         if self._waiting is not None:
             self._waiting[0].close()
             self._waiting = None
+        for throttled in list(self._throttled):
+            self._close_throttled(throttled)
         for task, connection in self._opening.items():
             if not connection.is_open:  # an established one must not be cancelled inside the loop; it ends like any other
                 task.cancel()
@@ -170,6 +186,9 @@ class Listener:
             metrics.connections_rejected += 1
             _log.info("%s", admission.reason)
             accepted.close()
+        elif admission.verdict is Verdict.THROTTLE:
+            metrics.connections_throttled += 1
+            self._throttle(accepted, admission.delay_ms / 1000)
         elif admission.verdict is Verdict.WAIT:
             metrics.connections_delayed += 1
             self._waiting = (accepted, address)
@@ -183,6 +202,16 @@ class Listener:
             self._opening[task] = connection
             task.add_done_callback(self._opening.pop)
 
+    def _throttle(self, accepted: socket.socket, seconds: float) -> None:
+        """Closes the connection later. Above the bound the one that has waited for longest is closed at once."""
+        if len(self._throttled) >= THROTTLED_MAX:
+            self._close_throttled(next(iter(self._throttled)))
+        self._throttled[accepted] = self.context.loop.call_later(seconds, self._close_throttled, accepted)
+
+    def _close_throttled(self, accepted: socket.socket) -> None:
+        self._throttled.pop(accepted).cancel()
+        accepted.close()
+
     async def _open(self, connection: Connection, accepted: socket.socket, delay_seconds: float) -> None:
         """Configures the socket and, with TLS, performs the handshake; the loop then calls connection_made."""
         context = self.context
@@ -192,6 +221,8 @@ class Listener:
                 await asyncio.sleep(delay_seconds)
             configure_accepted(accepted, context.config)
             protocol = protocol_of(connection, context.loop)
+            if self._tls is not None:
+                begin_handshake(accepted)
             await context.loop.connect_accepted_socket(lambda: protocol, accepted, ssl=self._tls, ssl_handshake_timeout=timeout)
             context.metrics.connections_accepted += 1
         except (Exception, asyncio.CancelledError) as error:
@@ -210,6 +241,7 @@ class Listener:
     def _pause(self) -> None:
         if self._accepting:
             self._accepting = False
+            self._paused_ns = perf_counter_ns()
             self.context.loop.remove_reader(self._listening.fileno())
 
     def _pause_for(self, seconds: float) -> None:

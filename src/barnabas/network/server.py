@@ -16,7 +16,7 @@ from typing import Final
 from barnabas.endpoint import EndPoint
 from barnabas.network.config import UNLIMITED, NetworkConfig
 from barnabas.network.connection import Connection, ConnectionContext
-from barnabas.network.connection_quotas import ConnectionQuotas
+from barnabas.network.connection_quotas import AddressRates, ConnectionQuotas
 from barnabas.network.descriptors import DescriptorGuard
 from barnabas.network.exchange import Dispatcher
 from barnabas.network.idle_connections import IdleConnections
@@ -35,7 +35,8 @@ def monotonic_ms() -> int:
 
 
 class SocketServer:
-    """Must be created on the loop it runs on. `monotonic_ms` is the clock of idle times, throttling and creation rates."""
+    """Must be created on the loop it runs on. `monotonic_ms` is the clock of idle times, throttling and creation rates.
+    `on_closed` is called with the id of each connection that has ended."""
 
     def __init__(
         self,
@@ -46,10 +47,12 @@ class SocketServer:
         control_plane_listener: str | None = None,
         monotonic_ms: Callable[[], int] = monotonic_ms,
         descriptors: DescriptorGuard | None = None,
+        on_closed: Callable[[str], None] | None = None,
+        address_rates: AddressRates | None = None,
     ) -> None:
         self.config = config
         self.descriptors = descriptors or DescriptorGuard()
-        self.quotas = ConnectionQuotas(config, inter_broker_listener)
+        self.quotas = ConnectionQuotas(config, inter_broker_listener, address_rates)
         self.idle: IdleConnections[Connection] = IdleConnections(config.connections_max_idle_ms)
         self.listeners: dict[str, Listener] = {}
         self._loop = asyncio.get_running_loop()
@@ -57,6 +60,7 @@ class SocketServer:
         self._inter_broker_listener = inter_broker_listener
         self._control_plane_listener = control_plane_listener
         self._monotonic_ms = monotonic_ms
+        self._on_closed = on_closed
         self.data_plane = RequestGate(config.queued_max_requests, config.queued_max_request_bytes, self._loop.call_soon)
         self.control_plane = RequestGate(config.control_plane_queued_max_requests, UNLIMITED, self._loop.call_soon)
         self.receive_memory = ReceiveMemory(config.receiving_max_bytes)
@@ -70,6 +74,11 @@ class SocketServer:
     @property
     def connections(self) -> Sequence[Connection]:
         return list(self._connections)
+
+    @property
+    def waiting_responses(self) -> int:
+        """Responses that are complete and wait for earlier ones of their connections."""
+        return sum(connection.waiting_responses for connection in self._connections)
 
     def port(self, listener_name: str) -> int:
         """The port a listener is bound to, also if the endpoint's port is 0."""
@@ -171,6 +180,8 @@ class SocketServer:
         self._connections.pop(connection, None)
         self.idle.remove(connection)
         self.listeners[connection.context.listener_name].release(connection)
+        if self._on_closed is not None:
+            self._on_closed(connection.id)
         if not self._connections:
             self._all_closed.set()
         self._slot_freed()

@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.network.event_loop import new_event_loop
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 300  # against hanging; a storm under tracemalloc takes a minute where other work keeps the cores busy
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -17,7 +17,7 @@ from barnabas.network.connection import Connection
 from barnabas.network.exchange import Exchange
 from barnabas.network.server import SocketServer
 
-_OF_SERVER = ("inter_broker_listener", "control_plane_listener", "monotonic_ms", "descriptors")
+_OF_SERVER = ("inter_broker_listener", "control_plane_listener", "monotonic_ms", "descriptors", "address_rates")
 LOOPBACK = EndPoint("PLAINTEXT", "127.0.0.1", 0)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.network.config import ListenerLimits, NetworkConfig
-from barnabas.network.connection_quotas import DELAY_MAX_MS, ConnectionQuotas, TokenBucket, Verdict, normalised_ip
+from barnabas.network.connection_quotas import DELAY_MAX_MS, ConnectionQuotas, ConnectionRateBucket, Verdict, normalised_ip
 
 
 def quotas(*listeners: str, inter_broker: str = "", **settings: object) -> ConnectionQuotas:
@@ -109,7 +109,7 @@ def test_new_limits_hold_for_the_next_connection() -> None:
 @settings(deadline=None)
 @given(st.integers(1, 50), st.lists(st.integers(0, 300), min_size=1, max_size=200))
 def test_connections_that_wait_as_told_never_come_faster_than_the_rate(rate: int, pauses_ms: list[int]) -> None:
-    bucket = TokenBucket(rate)
+    bucket = ConnectionRateBucket(rate)
     now_ms, admitted_ms = 0, []
     for pause_ms in pauses_ms:
         now_ms += pause_ms
@@ -121,12 +121,12 @@ def test_connections_that_wait_as_told_never_come_faster_than_the_rate(rate: int
 
 
 def test_no_delay_is_longer_than_the_bound() -> None:
-    bucket = TokenBucket(1)
+    bucket = ConnectionRateBucket(1)
     assert max(bucket.take(0) for _ in range(100)) == DELAY_MAX_MS
 
 
 def test_after_a_flood_the_bucket_recovers_in_bounded_time() -> None:
-    bucket = TokenBucket(5)
+    bucket = ConnectionRateBucket(5)
     for _ in range(1000):
         bucket.take(0)
     assert bucket.take(2000) == 0
@@ -138,3 +138,40 @@ def test_after_a_flood_the_bucket_recovers_in_bounded_time() -> None:
 )
 def test_an_address_has_one_spelling(given_ip: str, one_spelling: str) -> None:
     assert normalised_ip(given_ip) == one_spelling
+
+
+class Rates:
+    """Stands for the rates of addresses: each address may open one connection."""
+
+    def __init__(self, is_in_use: bool = True) -> None:
+        self.is_in_use = is_in_use
+        self.counted: list[str] = []
+
+    def throttle_ms(self, address: str, monotonic_ms: int) -> int:
+        self.counted.append(address)
+        return 0 if self.counted.count(address) == 1 else 250
+
+
+def test_a_connection_above_the_rate_of_its_address_is_throttled_and_counts_for_nothing() -> None:
+    limited = ConnectionQuotas(NetworkConfig(max_connections_per_ip=1), "", Rates())
+    limited.add_listener("PLAINTEXT")
+    assert verdicts(limited, 2) == [Verdict.ACCEPT, Verdict.THROTTLE]  # not REJECT: Kafka checks the rate first
+    assert limited.admit(0, "10.0.0.1", "PLAINTEXT").delay_ms == 250
+    assert verdicts(limited, 1, ip="10.0.0.2") == [Verdict.ACCEPT]
+    assert (limited.total, limited.connections_of("10.0.0.1")) == (2, 1)
+
+
+def test_a_connection_that_waits_for_a_slot_is_counted_once_for_its_rate() -> None:
+    rates = Rates()
+    limited = ConnectionQuotas(NetworkConfig(max_connections=1), "", rates)
+    limited.add_listener("PLAINTEXT")
+    assert verdicts(limited, 1) + verdicts(limited, 3, ip="10.0.0.2") == [Verdict.ACCEPT] + [Verdict.WAIT] * 3
+    assert rates.counted == ["10.0.0.1"]
+
+
+def test_without_rates_of_addresses_none_is_measured() -> None:
+    rates = Rates(is_in_use=False)
+    limited = ConnectionQuotas(NetworkConfig(), "", rates)
+    limited.add_listener("PLAINTEXT")
+    verdicts(limited, 3)
+    assert rates.counted == []

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.endpoint import EndPoint, SecurityProtocol
+from barnabas.network import listener as listener_module
 from barnabas.network.config import ListenerLimits, NetworkConfig
 from barnabas.network.server import SocketServer
 from tests.unit.network.harness import LOOPBACK, Client, Clock, Echo, Keeper, client_of, framed, server_tls, serving, the_connection, until
@@ -206,6 +207,40 @@ async def test_connections_come_no_faster_than_the_rate() -> None:
         clients = [Client(*await asyncio.open_connection("127.0.0.1", server.port("PLAINTEXT"))) for _ in range(12)]
         assert [await client.ask(b"?") for client in clients] == [b"?"] * 12
         assert server.listeners["PLAINTEXT"].context.metrics.connections_delayed == 2
+        for client in clients:
+            await client.close()
+
+
+class Throttled:
+    """Rates of addresses that let `admitted` connections in; the others are closed after a time."""
+
+    is_in_use = True
+
+    def __init__(self, admitted: int, throttle_ms: int) -> None:
+        self._left = admitted
+        self._throttle_ms = throttle_ms
+
+    def throttle_ms(self, address: str, monotonic_ms: int) -> int:
+        self._left -= 1
+        return 0 if self._left >= 0 else self._throttle_ms
+
+
+async def test_a_connection_above_the_rate_of_its_address_is_closed_after_its_time_and_holds_up_nobody() -> None:
+    async with serving(Echo(), address_rates=Throttled(1, 50)) as server, client_of(server) as early, client_of(server) as late:
+        metrics = server.listeners["PLAINTEXT"].context.metrics
+        late.send(b"?")
+        assert await early.ask(b"?") == b"?"
+        assert await late.is_closed_by_server()
+        assert (metrics.connections_throttled, metrics.connections_accepted, server.quotas.total) == (1, 1, 1)
+
+
+async def test_the_throttled_connections_are_bounded_and_closed_with_the_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener_module, "THROTTLED_MAX", 2)
+    async with serving(Echo(), address_rates=Throttled(0, 3_600_000)) as server:
+        clients = [Client(*await asyncio.open_connection("127.0.0.1", server.port("PLAINTEXT"))) for _ in range(3)]
+        assert await clients[0].is_closed_by_server()
+        await server.stop_accepting()
+        assert [await client.is_closed_by_server() for client in clients[1:]] == [True, True]
         for client in clients:
             await client.close()
 

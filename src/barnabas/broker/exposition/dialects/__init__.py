@@ -1,0 +1,1 @@
+"""Names for the metrics of a broker that other exporters and brokers use, chosen by metrics.dialects."""
