@@ -6,14 +6,14 @@ A `LogConfig` never changes; altering a topic creates a new one. Names, defaults
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final
 
 from barnabas.config_def import INT_MAX, LONG_MAX, InvalidConfig
 from barnabas.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from barnabas.records.codecs.compression import codec_id
-from barnabas.storage.topic_configs import SEGMENT_BYTES_MIN, topic_config_key
+from barnabas.storage.topic_configs import SEGMENT_BYTES_MIN, TIMESTAMP_DIFFERENCE, topic_config_key
 
 __all__ = ["INT_MAX", "LONG_MAX", "SEGMENT_BYTES_MIN", "InvalidConfig", "LogConfig"]
 
@@ -56,6 +56,8 @@ class LogConfig:
     timestamp_type: int = _config("message.timestamp.type", _TIMESTAMP_TYPES.__getitem__)
     timestamp_before_max_ms: int = _config("message.timestamp.before.max.ms")
     timestamp_after_max_ms: int = _config("message.timestamp.after.max.ms")
+    timestamp_difference_max_ms: int = _config(TIMESTAMP_DIFFERENCE)
+    down_conversion: bool = _config("message.downconversion.enable")
 
     flush_messages: int = _config("flush.messages")
     flush_ms: int = _config("flush.ms")
@@ -112,10 +114,24 @@ class LogConfig:
                 values[used.name] = used.metadata["convert"](value)
         if _SMALL_SEGMENTS in properties:
             values["segment_bytes"] = topic_config_key(_SMALL_SEGMENTS).parse(properties[_SMALL_SEGMENTS])
-        config = cls(**values)
+        config = cls(**values)._with_timestamp_difference()
         if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
             raise InvalidConfig(
                 f"conflict topic config setting min.compaction.lag.ms ({config.min_compaction_lag_ms}) > "
                 f"max.compaction.lag.ms ({config.max_compaction_lag_ms})"
             )
         return config
+
+    def _with_timestamp_difference(self) -> LogConfig:
+        """The bounds of timestamps that have their default are those of message.timestamp.difference.max.ms, as in Kafka 3.9.
+
+        The defaults of the broker count as values of the topic here: a topic's difference does not replace a bound of the broker."""
+        difference = self.timestamp_difference_max_ms
+        if difference == LONG_MAX:
+            return self
+        before, after = self.timestamp_before_max_ms, self.timestamp_after_max_ms
+        return replace(
+            self,
+            timestamp_before_max_ms=difference if before == LogConfig.timestamp_before_max_ms else before,
+            timestamp_after_max_ms=difference if after in (LogConfig.timestamp_after_max_ms, LONG_MAX) else after,
+        )

@@ -12,13 +12,11 @@ import random
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
 
 from barnabas.errors import CorruptCheckpoint, KafkaError, KafkaStorageError, OutOfDescriptors, StorageFault
-from barnabas.storage.compaction.manager import CleanerConfig, CleanerManager
+from barnabas.storage.compaction.manager import CleanerManager
 from barnabas.storage.directory import names
 from barnabas.storage.directory.checkpoints import CheckpointWrite
 from barnabas.storage.directory.log_dir import LogDir
@@ -29,36 +27,20 @@ from barnabas.storage.log.damaged_log import DamagedLog
 from barnabas.storage.log.inspection import Inspection, inspect_segment, inspections_of
 from barnabas.storage.log.loader import LoadRequest, load_log
 from barnabas.storage.log.log import Log
-from barnabas.storage.log_config import LONG_MAX, LogConfig
-from barnabas.storage.management.dir_checkpoints import CHECKPOINT_TASKS, DirCheckpoints
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.management.dir_checkpoints import DirCheckpoints
 from barnabas.storage.management.dir_closer import close_dir
 from barnabas.storage.management.dir_loader import LogDirLoader
 from barnabas.storage.management.dir_syncs import DirSyncs
 from barnabas.storage.management.flush_queue import FlushQueue
+from barnabas.storage.management.log_manager_config import LogManagerConfig
+from barnabas.storage.management.log_manager_hooks import NO_HOOKS, LogManagerHooks
 from barnabas.storage.management.log_registry import LogRegistry
-from barnabas.storage.producers.state import ProducerStateConfig
+from barnabas.storage.management.periodic_work import PeriodicWork
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
 _log = logging.getLogger(__name__)
-
-LOGS_AT_ONCE: Final = 100  # retention checks the segments of so many logs before the event loop does other work
-
-
-@dataclass(frozen=True)
-class LogManagerConfig:
-    """The broker settings of log management, with Kafka's defaults."""
-
-    num_recovery_threads_per_data_dir: int = 2
-    retention_check_interval_ms: int = 300_000
-    flush_scheduler_interval_ms: int = LONG_MAX
-    recovery_point_checkpoint_interval_ms: int = 60_000
-    log_start_offset_checkpoint_interval_ms: int = 60_000
-    high_watermark_checkpoint_interval_ms: int = 5_000
-    producer_id_expiration_check_interval_ms: int = 600_000
-    initial_task_delay_ms: int = 30_000
-    cleaner: CleanerConfig = field(default_factory=CleanerConfig)
-    producers: ProducerStateConfig = field(default_factory=ProducerStateConfig)
 
 
 class AllLogDirsFailed(KafkaStorageError):
@@ -66,7 +48,7 @@ class AllLogDirsFailed(KafkaStorageError):
 
 
 class LogManager:
-    """The host of all logs. `on_dir_failure` is called with the path of a log directory that goes offline."""
+    """The host of all logs. New logs go to other directories than `cordoned_dirs`, if there are others."""
 
     def __init__(
         self,
@@ -78,6 +60,8 @@ class LogManager:
         topic_configs: Mapping[str, LogConfig] | None = None,
         random_source: random.Random | None = None,
         unique_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+        hooks: LogManagerHooks = NO_HOOKS,
+        cordoned_dirs: frozenset[str] = frozenset(),
     ) -> None:
         self.files = files
         self.config = config or LogManagerConfig()
@@ -85,20 +69,21 @@ class LogManager:
         self.topic_configs = dict(topic_configs or {})
         self.dirs: dict[str, LogDir] = {}
         self.offline_dirs: dict[str, str] = {}  # with the reason
-        self.on_dir_failure: Callable[[str], None] = lambda _: None
+        self.cordoned_dirs = cordoned_dirs
+        self._hooks = hooks
         self._random = random_source or random.Random()
         self._unique_id = unique_id
         self._later = Later()
-        self._due: dict[str, int] = {}
         self._shortages = 0  # how often a descriptor was missing since the last tick
         self._thread = threading.get_ident()
         self._failures: deque[tuple[str, str, Exception]] = deque()  # reported by other threads
         self._logs = LogRegistry(self.dirs)
-        self.flushes = FlushQueue(self._logs, self.disk_failed)
+        self.flushes = FlushQueue(self._logs, self.disk_failed, hooks)
         self.checkpoints = DirCheckpoints(self.dirs, self._logs, self.disk_failed)
         self.dir_syncs = DirSyncs(files, self.dirs, self.disk_failed)
         self._open_dirs(list(paths))
         self.cleaner = CleanerManager(self.config.cleaner, self.dirs, self._logs.current)
+        self._periodic = PeriodicWork(self.config, self._logs, self.flushes, self.checkpoints, self.cleaner, self._require_a_dir)
 
     # -- opening
 
@@ -283,12 +268,15 @@ class LogManager:
             log.update_high_watermark(checkpointed)
 
     def _dirs_by_load(self) -> list[str]:
-        """Live directories, fewest partitions first."""
+        """Live directories, fewest partitions first. Cordoned ones are left out, unless all are: the controller has decided to place the
+        replica here before it knew."""
         if len(self.dirs) == 1:  # as in nearly every broker: there is nothing to count, however many logs there are
             return list(self.dirs)
-        counts = dict.fromkeys(self.dirs, 0)
+        open_dirs = [path for path in self.dirs if path not in self.cordoned_dirs] or list(self.dirs)
+        counts = dict.fromkeys(open_dirs, 0)
         for log in self.logs:
-            counts[log.log_dir] += 1
+            if log.log_dir in counts:
+                counts[log.log_dir] += 1
         return sorted(counts, key=lambda path: counts[path])
 
     def replace_current_with_future(self, partition: TopicPartition) -> None:
@@ -310,20 +298,17 @@ class LogManager:
 
     def update_topic_config(self, topic: str, config: LogConfig) -> None:
         self.topic_configs[topic] = config
-        for log in self.logs:
-            if log.partition.topic == topic:
-                self._update_config(log, config)
+        self._update_configs([(log, config) for log in self.logs if log.partition.topic == topic])
 
     def update_default_config(self, config: LogConfig, topic_configs: Mapping[str, LogConfig]) -> None:
         """The broker's defaults have changed: logs take the given config of their topic, or the new default."""
         self.default_config, self.topic_configs = config, dict(topic_configs)
-        for log in self.logs:
-            self._update_config(log, self._config_of(log.partition))
+        self._update_configs([(log, self._config_of(log.partition)) for log in self.logs])
 
-    def _update_config(self, log: Log, config: LogConfig) -> None:
-        if log.config.compact and not config.compact:
-            self.cleaner.retired(log)
-        log.update_config(config)
+    def _update_configs(self, changes: Sequence[tuple[Log, LogConfig]]) -> None:
+        self.cleaner.retired([log for log, config in changes if log.config.compact and not config.compact])
+        for log, config in changes:
+            log.update_config(config)
 
     def truncate_to(self, partition: TopicPartition, offset: int, now_ms: int, is_future: bool = False) -> bool:
         """A follower's truncation. A cleaning of segments that are cut is aborted."""
@@ -428,7 +413,7 @@ class LogManager:
             log.close_handlers()
         for partition in partitions:
             self.cleaner.removed(partition)
-        self.on_dir_failure(directory)
+        self._hooks.dir_failed(directory)
         self._require_a_dir()
 
     def _note_shortage(self, message: str) -> None:
@@ -447,21 +432,9 @@ class LogManager:
 
     # -- periodic work
 
-    def _tasks(self) -> list[tuple[str, int]]:
-        config = self.config
-        return [
-            ("retention", config.retention_check_interval_ms),
-            ("flush", config.flush_scheduler_interval_ms),
-            ("recovery-points", config.recovery_point_checkpoint_interval_ms),
-            ("log-start-offsets", config.log_start_offset_checkpoint_interval_ms),
-            ("high-watermarks", config.high_watermark_checkpoint_interval_ms),
-            ("producer-expiry", config.producer_id_expiration_check_interval_ms),
-        ]
-
     def start_schedule(self, monotonic_ms: int) -> None:
-        """Starts the intervals of the periodic work. Each task runs for the first time after 30 s at the latest."""
-        for task, interval_ms in self._tasks():
-            self._due[task] = monotonic_ms + min(interval_ms, self.config.initial_task_delay_ms)
+        """Starts the intervals of the periodic work."""
+        self._periodic.start(monotonic_ms)
 
     def tick(self, now_ms: int, monotonic_ms: int) -> None:
         """Does the periodic work that is due. Long work is done elsewhere: flushes, removing deleted files, and compaction."""
@@ -471,55 +444,17 @@ class LogManager:
 
     def due(self, now_ms: int, monotonic_ms: int) -> Iterator[CheckpointWrite | None]:
         """As `tick`, in slices between which the event loop may do other work. A yielded checkpoint is to be written, on any thread, before
-        the next slice; an OSError is reported to `checkpoints.failed`.
-
-        Monotonic time says what is due, so that nothing stops when the wall clock is set back. Wall time is only compared with the
-        timestamps of records."""
+        the next slice; an OSError is reported to `checkpoints.failed`."""
         self._shortages = 0
         self.flushes.request_deferred()
         while self._failures:
             self.disk_failed(*self._failures.popleft())
         yield from self.checkpoints.take_stale()
-        for task, interval_ms in self._tasks():
-            if monotonic_ms >= self._due.get(task, monotonic_ms):
-                self._due[task] = monotonic_ms + interval_ms
-                yield from self._slices_of(task, now_ms, monotonic_ms)
-
-    def _slices_of(self, task: str, now_ms: int, monotonic_ms: int) -> Iterator[CheckpointWrite | None]:
-        if task in CHECKPOINT_TASKS:
-            yield from self.checkpoints.take_all(CHECKPOINT_TASKS[task])
-        elif task == "retention":
-            for number, _ in enumerate(self._retention(now_ms)):
-                if number % LOGS_AT_ONCE == 0:
-                    yield None
-        elif task == "flush":
-            self.flushes.request_due(monotonic_ms)
-        else:
-            self.expire_producers(now_ms, monotonic_ms)
+        yield from self._periodic.due(now_ms, monotonic_ms)
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Applies retention to every log that is not being compacted at this moment; returns the number of deleted segments."""
-        return sum(self._retention(now_ms))
-
-    def _retention(self, now_ms: int) -> Iterator[int]:
-        """Yields the number of deleted segments, log by log."""
-        for log in self._logs.live():
-            deleted = 0
-            if log.config.compact and not log.config.delete and log.log_start_offset <= log.segments.first.base_offset:
-                continue
-            if not self.cleaner.pause(log.partition):
-                continue
-            try:
-                deleted = log.delete_old_segments(now_ms)
-            except KafkaStorageError:
-                self._require_a_dir()  # the directory of this log is offline now, and has been reported
-            finally:
-                self.cleaner.resume(log.partition)
-            yield deleted
-
-    def expire_producers(self, now_ms: int, monotonic_ms: int) -> None:
-        for log in self.logs:
-            log.producers.remove_expired(now_ms, monotonic_ms)
+        """Applies retention now; returns the number of deleted segments."""
+        return sum(self._periodic.retention(now_ms))
 
     def inspections(self) -> Iterator[Inspection]:
         """Inspections of all closed segments, some segments each: to be run on a thread and then passed to `inspected`."""

@@ -1,4 +1,5 @@
-"""The settings of a topic, as one table: those of Kafka 4.2, each with the broker settings that give its default.
+"""The settings of a topic, as one table: those of Kafka 4.2 and three that Kafka 3.9 still had, each with the broker settings that give its
+default.
 
 LogConfig takes defaults, types and limits from this table, CreateTopics and AlterConfigs check against it, DescribeConfigs shows it. Broker
 settings appear here by name only: storage does not import the broker's table.
@@ -16,6 +17,7 @@ from barnabas.config_def import (
     GzipLevel,
     Importance,
     InvalidConfig,
+    KafkaVersion,
     ListOf,
     OneOf,
     Range,
@@ -31,6 +33,10 @@ CLEANUP_POLICIES: Final = ListOf(("compact", "delete"))
 
 # As in Kafka up to 3.9. Kafka 4 rejects less than 1 MiB, but topics that a broker adopts from Kafka 3.9 may have less.
 SEGMENT_BYTES_MIN: Final = 14
+
+TIMESTAMP_DIFFERENCE: Final = "message.timestamp.difference.max.ms"
+# The settings that replace it. Its value counts for those that have their default.
+TIMESTAMP_BOUNDS: Final = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
@@ -106,10 +112,16 @@ TOPIC_CONFIGS: Final = table((
          "A record of a compacted log waits no longer than this before it may be compacted away."),
     _key("max.message.bytes", Type.INT, 1_048_588, Range(0), "message.max.bytes",
          "The largest batch that is accepted, after compression. Consumers can always read one batch, however large."),
+    _key("message.downconversion.enable", Type.BOOLEAN, True, None, "log.message.downconversion.enable",
+         "Whether batches are converted for consumers that are too old to read them. Kafka 4 no longer has this setting.", hidden=True),
+    _key("message.format.version", Type.STRING, "3.0-IV1", KafkaVersion(), "log.message.format.version",
+         "The version whose message format was written. Kafka ignores it from 3.0 on.", hidden=True),
     _key("message.timestamp.after.max.ms", Type.LONG, _HOUR_MS, Range(0), "log.message.timestamp.after.max.ms",
          "How far ahead of the broker's clock the timestamp of a record may be. Not looked at under LogAppendTime."),
     _key("message.timestamp.before.max.ms", Type.LONG, LONG_MAX, Range(0), "log.message.timestamp.before.max.ms",
          "How far behind the broker's clock the timestamp of a record may be. Not looked at under LogAppendTime."),
+    _key(TIMESTAMP_DIFFERENCE, Type.LONG, LONG_MAX, Range(0), "log.message.timestamp.difference.max.ms",
+         "How far a timestamp may be from the broker's clock, either way. The before and after settings replace it.", hidden=True),
     _key("message.timestamp.type", Type.STRING, "CreateTime", TIMESTAMP_TYPES, "log.message.timestamp.type",
          "Whose clock dates a record: the producer's (CreateTime) or the broker's (LogAppendTime)."),
     _key("min.cleanable.dirty.ratio", Type.DOUBLE, 0.5, Range(0, 1), "log.cleaner.min.cleanable.ratio",

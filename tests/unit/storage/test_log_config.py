@@ -24,6 +24,8 @@ DEFAULTS = {
     "timestamp_type": CREATE_TIME,
     "timestamp_before_max_ms": LONG_MAX,
     "timestamp_after_max_ms": 3600000,
+    "timestamp_difference_max_ms": LONG_MAX,
+    "down_conversion": True,
     "flush_messages": LONG_MAX,
     "flush_ms": LONG_MAX,
     "cleanup_policy": frozenset({"delete"}),
@@ -62,6 +64,9 @@ def test_no_setting_is_without_a_default() -> None:
         ("message.timestamp.type", "LogAppendTime", "timestamp_type", LOG_APPEND_TIME),
         ("message.timestamp.before.max.ms", "9", "timestamp_before_max_ms", 9),
         ("message.timestamp.after.max.ms", "9", "timestamp_after_max_ms", 9),
+        ("message.timestamp.difference.max.ms", "9", "timestamp_before_max_ms", 9),
+        ("message.timestamp.difference.max.ms", "9", "timestamp_after_max_ms", 9),
+        ("message.downconversion.enable", "false", "down_conversion", False),
         ("flush.messages", "1", "flush_messages", 1),
         ("flush.ms", "0", "flush_ms", 0),
         ("retention.ms", "-1", "retention_ms", -1),
@@ -196,3 +201,32 @@ def test_settings_of_tiered_storage_are_checked_and_change_nothing() -> None:
 def test_throttled_replicas_are_a_list() -> None:
     config = LogConfig.from_properties({"leader.replication.throttled.replicas": "0:1,1:2", "follower.replication.throttled.replicas": "*"})
     assert (config.leader_throttled_replicas, config.follower_throttled_replicas) == (("0:1", "1:2"), ("*",))
+
+
+@pytest.mark.parametrize(
+    ("broker", "topic", "bounds"),
+    [
+        ({}, {"difference": "5", "before": "9"}, (9, 5)),
+        ({}, {"difference": "5", "after": "9"}, (5, 9)),
+        ({}, {"difference": "5", "after": str(LONG_MAX)}, (5, 5)),
+        ({"difference": "7"}, {}, (7, 7)),
+        ({"before": "9"}, {"difference": "5"}, (9, 5)),  # a bound of the broker counts as one of the topic
+        ({"difference": "7"}, {"difference": "5"}, (7, 7)),
+        ({"difference": "7"}, {"before": "5"}, (5, 7)),
+    ],
+)
+def test_the_old_bound_of_timestamps_counts_where_before_and_after_have_their_defaults(
+    broker: dict[str, str], topic: dict[str, str], bounds: tuple[int, int]
+) -> None:
+    """As Kafka 3.9 merges the defaults of a broker and the configs of a topic."""
+    defaults = LogConfig.from_properties({f"message.timestamp.{name}.max.ms": text for name, text in broker.items()})
+    config = LogConfig.from_properties({f"message.timestamp.{name}.max.ms": text for name, text in topic.items()}, defaults)
+    assert (config.timestamp_before_max_ms, config.timestamp_after_max_ms) == bounds
+
+
+def test_the_message_format_version_is_checked_and_has_no_effect() -> None:
+    assert LogConfig.from_properties({"message.format.version": "0.10.2"}) == LogConfig()
+    with pytest.raises(
+        InvalidConfig, match=r"Invalid value 9\.9 for configuration message\.format\.version: Version 9\.9 is not a valid version"
+    ):
+        LogConfig.from_properties({"message.format.version": "9.9"})

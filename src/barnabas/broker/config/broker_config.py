@@ -5,11 +5,13 @@ A `BrokerConfig` is immutable. A dynamic update makes a new one (see dynamic.py)
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Mapping
 from typing import Any, Final
 
 from barnabas.broker.config import validation
 from barnabas.broker.config.definitions import BROKER_CONFIGS, DYNAMIC_ONLY_CONFIGS
+from barnabas.broker.config.definitions.without_effect import BROKER_WITHOUT_EFFECT, warning
 from barnabas.broker.config.listeners import (
     config_prefix,
     normalised,
@@ -18,11 +20,11 @@ from barnabas.broker.config.listeners import (
     parse_security_protocol,
     parse_security_protocol_map,
 )
-from barnabas.broker.config.synonyms import config_key
-from barnabas.config_def import InvalidConfig, value_text
+from barnabas.broker.config.synonyms import base_name, config_key
+from barnabas.config_def import LONG_MAX, InvalidConfig, value_text
 from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
+from barnabas.storage.topic_configs import TIMESTAMP_BOUNDS, TIMESTAMP_DIFFERENCE, TOPIC_CONFIGS, topic_config_key
 
 # Settings with these prefixes are passed to plugins, and only plugins know their names. The last two are of Kafka's authorizers.
 _PLUGIN_PREFIXES: Final = ("config.providers.", "rlmm.config.", "rsm.config.", "super.users", "allow.everyone.if.no.acl.found")
@@ -87,6 +89,11 @@ class BrokerConfig:
             return self._values[f"{prefix}{mechanism.lower()}.{name}"]
         return self._values[prefix + name] if prefix + name in self.properties else self._values[name]
 
+    def without_effect(self) -> list[str]:
+        """One line for each setting that the user has set and that has no effect."""
+        reasons = {name: BROKER_WITHOUT_EFFECT.get(base_name(name) or name) for name in sorted(self.properties)}
+        return [warning(name, reason) for name, reason in reasons.items() if reason is not None]
+
     @property
     def broker_id(self) -> int:
         return self.number("broker.id")
@@ -94,6 +101,20 @@ class BrokerConfig:
     @property
     def log_dirs(self) -> tuple[str, ...]:
         return self.items("log.dirs") or self.items("log.dir")
+
+    @property
+    def cordoned_log_dirs(self) -> frozenset[str]:
+        """The log directories that get no new replicas, with their names in log.dirs. A relative name equals its absolute one."""
+        listed = self.items("cordoned.log.dirs")
+        if validation.ALL_LOG_DIRS in listed:
+            return frozenset(self.log_dirs)
+        cordoned = {os.path.abspath(path) for path in listed}
+        return frozenset(path for path in self.log_dirs if os.path.abspath(path) in cordoned)
+
+    @property
+    def is_cordoned(self) -> bool:
+        """Whether all log directories are cordoned: the broker gets no new replicas."""
+        return self.cordoned_log_dirs == frozenset(self.log_dirs)
 
     @property
     def security_protocols(self) -> dict[str, SecurityProtocol]:
@@ -184,6 +205,10 @@ class BrokerConfig:
     def topic_default(self, name: str) -> Any:
         """The value for a topic without its own: that of the first synonym that the broker sets, else Kafka's default."""
         key = topic_config_key(name)
+        if name in TIMESTAMP_BOUNDS and self._values[key.synonyms[0].name] in (key.default, LONG_MAX):
+            difference = self.topic_default(TIMESTAMP_DIFFERENCE)
+            if difference != LONG_MAX:
+                return difference
         for synonym in key.synonyms:
             if (value := self._values[synonym.name]) is not None:
                 scaled = value * synonym.unit if synonym.unit != 1 else value

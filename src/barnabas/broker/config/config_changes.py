@@ -17,10 +17,10 @@ class ConfigChangeListener(ChangeListener):
         self,
         tree: TreeClient,
         on_entity: Callable[[str], Awaitable[None]],
-        now_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
         expiration_ms: int = CHANGE_EXPIRATION_MS,
     ) -> None:
         async def on_change(path: str, data: bytes) -> None:
             await on_entity(decode_config_change(path, data))
 
-        super().__init__(tree, paths.CONFIG_CHANGES, paths.CONFIG_CHANGE_PREFIX, on_change, now_ms, expiration_ms)
+        super().__init__(tree, paths.CONFIG_CHANGES, paths.CONFIG_CHANGE_PREFIX, on_change, monotonic_ms, expiration_ms)

@@ -13,10 +13,22 @@ from typing import Final
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import ConfigEntry, DynamicBrokerConfig, describe_broker, describe_broker_default, describe_topic
+from barnabas.broker.config.addresses import addresses_of
+from barnabas.broker.config.alterations.config_alterations import Alteration, AlterationOutcome, ConfigAlterations, node_id
+from barnabas.broker.config.alterations.quota_alterations import QuotaAlteration, QuotaAlterations, QuotaOutcome
 from barnabas.broker.config.client_metrics import describe_client_metrics
-from barnabas.broker.config.client_quotas import QuotaEntity, client_quotas
-from barnabas.broker.config.config_alterations import Alteration, AlterationOutcome, ConfigAlterations, node_id
+from barnabas.broker.config.client_quotas import (
+    CONNECTION_RATE,
+    ENTITY_TYPES,
+    IP_TYPE,
+    QuotaEntity,
+    Quotas,
+    client_quotas,
+    entity_of,
+    quotas_of,
+)
 from barnabas.broker.config.config_changes import ConfigChangeListener
+from barnabas.broker.config.definitions.without_effect import ENTITIES_WITHOUT_EFFECT, warning
 from barnabas.broker.config.groups import describe_group
 from barnabas.broker.config.log_levels import LogLevels
 from barnabas.broker.config.password_configs import PasswordConfigs, is_password
@@ -39,8 +51,10 @@ _LOG_DEFAULTS: Final = ("log.", "message.", "compression.", "min.insync.replicas
 
 
 class ConfigManager:
-    """Calls `on_broker_change` with the names of changed broker settings, `on_group_change` with the name of a group, and `on_user_change`
-    with the name and configs of a user: of each user at the start, and of a changed one later."""
+    """Calls `on_broker_change` with the names of changed broker settings, `on_group_change` with the name of a group, and `on_user_change`,
+    `on_topic_change` and `on_client_metrics_change` with the name and configs of a user, topic or subscription: of each at the start, and
+    of a changed one later. A deleted topic has no configs. So it does with quotas: `on_quota_change` receives all quotas of a user, a
+    client id or both, `on_ip_quota_change` the name of a host, its addresses and its connection rate."""
 
     def __init__(
         self,
@@ -58,33 +72,29 @@ class ConfigManager:
         self.log_levels = log_levels or LogLevels()
         self.on_broker_change: list[Callable[[frozenset[str]], None]] = []
         self.on_group_change: list[Callable[[str], None]] = []
+        self.on_topic_change: list[Callable[[str, Mapping[str, str]], None]] = []
         self.on_user_change: list[Callable[[str, Mapping[str, str]], None]] = []
+        self.on_client_metrics_change: list[Callable[[str, Mapping[str, str]], None]] = []
+        self.on_quota_change: list[Callable[[QuotaEntity, Mapping[str, float]], None]] = []
+        self.on_ip_quota_change: list[Callable[[str | None, Sequence[str], float | None], None]] = []  # None: all hosts without a rate
         self.groups: dict[str, dict[str, str]] = {}
-        self.client_metrics: dict[str, dict[str, str]] = {}
         self._broker_id = broker_id
         self._tree = tree
         self._admin = admin_tree
         self._log_manager = log_manager
         self._topics: dict[str, dict[str, str]] = {}
-        self._changes = ConfigChangeListener(tree, self._apply_change, clock.now_ms)
+        self._warned: set[tuple[str, str]] = set()  # kind of entity and name of the setting
+        self._changes = ConfigChangeListener(tree, self._apply_change, clock.monotonic_ms)
         policy = load_policy(config.static, ALTER_CONFIG_POLICY)
         self._passwords = PasswordConfigs(config.static)
         self._alterations = ConfigAlterations(broker_id, config, admin_tree, tree, self.log_levels, policy, self._passwords, turns)
+        self._quota_alterations = QuotaAlterations(admin_tree, addresses_of, turns)
 
     async def start(self) -> None:
         """Reads all configs and listens for changes. To be called before the logs are loaded, so that they get their own configs."""
         await self._changes.start()
-        self._topics = {name: properties for name, properties in (await self._admin.fetch_all_configs("topics")).items() if properties}
-        self.groups = await self._fetch_all("groups")
-        self.client_metrics = await self._fetch_all("client-metrics")
-        for user, properties in (await self._admin.fetch_all_configs("users")).items():
-            self._update_user(user, properties)
-        brokers = await self._admin.fetch_configs("brokers", [DEFAULT_ENTITY, str(self._broker_id)])
-        own = await self._with_new_secret(brokers[str(self._broker_id)])
-        changed = self.config.update_default(self._passwords.decoded(brokers[DEFAULT_ENTITY]))
-        changed |= self.config.update_broker(self._passwords.decoded(own))
-        self._apply_log_configs()
-        self._notify_broker_change(changed)
+        async with self._changes.held():
+            await self._read_all()
 
     async def close(self) -> None:
         await self._changes.close()
@@ -99,7 +109,8 @@ class ConfigManager:
     def forget_topics(self, names: Collection[str]) -> None:
         """Drops the configs of deleted topics: a deletion makes no config notification either."""
         for name in names:
-            self._topics.pop(name, None)
+            if self._topics.pop(name, None) is not None:
+                self._notify_topic_change(name, {})
             self._log_manager.topic_configs.pop(name, None)
 
     def topic_properties(self, name: str) -> Mapping[str, str]:
@@ -143,8 +154,37 @@ class ConfigManager:
         children = await self._tree.children(paths.config_type(entity_type))
         return [desanitize(name) for name in children.names] if children is not None else []
 
-    async def client_quotas(self) -> list[tuple[QuotaEntity, dict[str, float]]]:
+    async def client_quotas(self) -> list[tuple[QuotaEntity, Quotas]]:
         return await client_quotas(self._admin)
+
+    async def alter_client_quotas(self, alterations: Sequence[QuotaAlteration], validate_only: bool) -> list[QuotaOutcome]:
+        """The outcome of each entity. On return this broker applies the quotas. Raises PolicyViolation for too many changes."""
+        outcomes = await self._quota_alterations.alter(alterations, validate_only)
+        if not validate_only:
+            await self.process_changes()
+        return outcomes
+
+    async def _read_all(self) -> None:
+        self._topics = {name: properties for name, properties in (await self._admin.fetch_all_configs("topics")).items() if properties}
+        self.groups = await self._fetch_all("groups")
+        for subscription, properties in (await self._fetch_all("client-metrics")).items():
+            self._update_client_metrics(subscription, properties)
+        for entity_type, configs in (("topics", self._topics), ("groups", self.groups)):
+            for properties in configs.values():
+                self._warn_without_effect(entity_type, properties)
+        for user, properties in (await self._admin.fetch_all_configs("users")).items():
+            self._update_user(user, properties)
+        for quota_entity, quotas in await self.client_quotas():
+            await self._update_quotas(quota_entity, quotas)
+        brokers = await self._admin.fetch_configs("brokers", [DEFAULT_ENTITY, str(self._broker_id)])
+        own = await self._with_new_secret(brokers[str(self._broker_id)])
+        changed = self.config.update_default(self._passwords.decoded(brokers[DEFAULT_ENTITY]))
+        changed |= self.config.update_broker(self._passwords.decoded(own))
+        self._apply_log_configs()
+        self._warn_broker(changed, is_running=False)
+        self._notify_broker_change(changed)
+        for topic, properties in self._topics.items():
+            self._notify_topic_change(topic, properties)
 
     async def _with_new_secret(self, stored: dict[str, str]) -> dict[str, str]:
         """Encodes the passwords of this broker anew if password.encoder.old.secret has encoded them."""
@@ -163,6 +203,7 @@ class ConfigManager:
             return
         properties = await self._admin.fetch_config(entity_type, entity)
         _log.info("Processing override for entityPath: %s with config: %s", entity_path, _loggable(entity_type, properties))
+        self._warn_without_effect(entity_type, properties)
         if entity_type == "topics":
             self._update_topic(entity, properties)
         elif entity_type == "brokers":
@@ -170,21 +211,25 @@ class ConfigManager:
         elif entity_type == "groups":
             self._update_group(desanitize(entity), properties)
         elif entity_type == "client-metrics":
-            _keep(self.client_metrics, desanitize(entity), properties)
+            self._update_client_metrics(desanitize(entity), properties)
         elif entity_type == "users":
             self._update_user(entity, properties)
+        if entity_type in ENTITY_TYPES and (quota_entity := entity_of(entity_type, entity)) is not None:
+            await self._update_quotas(quota_entity, quotas_of(quota_entity, properties))
 
     def _update_topic(self, name: str, properties: dict[str, str]) -> None:
         if properties == self._topics.get(name, {}):
             return
         _keep(self._topics, name, properties)
         self._log_manager.update_topic_config(name, self._log_config(name))
+        self._notify_topic_change(name, properties)
 
     def _update_broker(self, entity: str, properties: dict[str, str]) -> None:
         update = self.config.update_default if entity == DEFAULT_ENTITY else self.config.update_broker
         changed = update(self._passwords.decoded(properties))
         if any(name.startswith(_LOG_DEFAULTS) for name in changed):
             self._apply_log_configs()
+        self._warn_broker(changed, is_running=True)
         self._notify_broker_change(changed)
 
     def _update_group(self, group: str, properties: dict[str, str]) -> None:
@@ -192,12 +237,44 @@ class ConfigManager:
         for listener in self.on_group_change:
             listener(group)
 
+    def _update_client_metrics(self, subscription: str, properties: dict[str, str]) -> None:
+        for listener in self.on_client_metrics_change:
+            listener(subscription, properties)
+
     def _update_user(self, entity: str, properties: dict[str, str]) -> None:
         """`alice`, but neither her clients, `alice/clients/c1`, nor the default of all users: they have quotas only."""
         if "/" in entity or entity == DEFAULT_ENTITY:
             return
         for listener in self.on_user_change:
             listener(desanitize(entity), properties)
+
+    async def _update_quotas(self, entity: QuotaEntity, quotas: Quotas) -> None:
+        if IP_TYPE not in entity:
+            for listener in self.on_quota_change:
+                listener(entity, quotas)
+            return
+        host = entity[IP_TYPE]
+        addresses = await addresses_of(host) if host is not None else []
+        if host is not None and not addresses:
+            _log.error("The connection rate of %s is ignored: Unable to resolve address %s", host, host)
+        for ip_listener in self.on_ip_quota_change:
+            ip_listener(host, addresses, quotas.get(CONNECTION_RATE))
+
+    def _notify_topic_change(self, name: str, properties: Mapping[str, str]) -> None:
+        for listener in self.on_topic_change:
+            listener(name, properties)
+
+    def _warn_broker(self, changed: frozenset[str], is_running: bool) -> None:
+        for line in self.config.warnings(changed, is_running):
+            _log.warning("%s", line)
+
+    def _warn_without_effect(self, entity_type: str, properties: Mapping[str, str]) -> None:
+        """Once for each setting: there may be many topics."""
+        reasons = ENTITIES_WITHOUT_EFFECT.get(entity_type, {})
+        for name in sorted(reasons.keys() & properties.keys()):
+            if (entity_type, name) not in self._warned:
+                self._warned.add((entity_type, name))
+                _log.warning("%s", warning(name, reasons[name]))
 
     def _notify_broker_change(self, changed: frozenset[str]) -> None:
         if not changed:

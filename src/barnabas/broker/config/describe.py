@@ -13,7 +13,7 @@ from typing import Final
 from barnabas.broker.config.definitions import BROKER_CONFIGS
 from barnabas.broker.config.dynamic import DynamicBrokerConfig, is_read_only
 from barnabas.broker.config.synonyms import broker_config_synonyms, config_key
-from barnabas.config_def import ConfigKey, ConfigSource, Type, value_text
+from barnabas.config_def import ConfigKey, ConfigResourceType, ConfigSource, Type, value_text
 from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
 
 _DEFAULTS: Final = {name: text for name, key in BROKER_CONFIGS.items() if (text := value_text(key.default)) is not None}
@@ -86,6 +86,15 @@ def _entry(name: str, value: str | None, key: ConfigKey | None, synonyms: tuple[
     hides = _hides(key)
     kind, doc = (int(Type.UNKNOWN), None) if key is None else (int(key.type), key.doc)
     return ConfigEntry(name, None if hides else value, source, hides, read_only, synonyms, kind, doc)
+
+
+def is_hidden(resource_type: int, name: str) -> bool:
+    """Whether the value of a setting must not be shown, in the response of DescribeConfigs or in a log."""
+    if resource_type == ConfigResourceType.TOPIC:
+        return name not in TOPIC_CONFIGS
+    if resource_type == ConfigResourceType.BROKER:
+        return _hides(config_key(name))
+    return resource_type not in (ConfigResourceType.BROKER_LOGGER, ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS)
 
 
 def _hides(key: ConfigKey | None) -> bool:

@@ -10,10 +10,11 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from barnabas.broker.config.alterations.reconfiguration import refused, validate_reconfiguration
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.definitions import BROKER_CONFIGS
+from barnabas.broker.config.definitions.without_effect import BROKER_WITHOUT_EFFECT, warning
 from barnabas.broker.config.keys import UpdateMode
-from barnabas.broker.config.reconfiguration import refused, validate_reconfiguration
 from barnabas.broker.config.synonyms import base_name, broker_config_synonyms, config_key
 from barnabas.config_def import InvalidConfig
 from barnabas.security.tls.settings import STORE_SETTINGS
@@ -22,6 +23,15 @@ _log = logging.getLogger(__name__)
 
 # Listener settings that can also be changed cluster-wide.
 _CLUSTER_WIDE_BY_LISTENER: Final = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+# Settings of one broker that it applies while it runs.
+_APPLIED_BY_BROKER: Final = frozenset({"cordoned.log.dirs", *STORE_SETTINGS})
+# Settings of Kafka's authorizers, which are no settings of the broker to Kafka: it accepts them dynamically, and they have no effect.
+_OF_AUTHORIZERS: Final = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
+# Settings that Kafka accepts dynamically and uses from the next start on.
+_READ_AT_THE_START: Final = frozenset(
+    {"config.providers"}
+    | {name for name, key in BROKER_CONFIGS.items() if key.update_mode is UpdateMode.PER_BROKER and name not in _APPLIED_BY_BROKER}
+)
 
 
 class DynamicBrokerConfig:
@@ -64,6 +74,17 @@ class DynamicBrokerConfig:
         candidates = {*BROKER_CONFIGS, *before.properties, *updated.properties}
         return frozenset(name for name in candidates if _value(before, name) != _value(updated, name))
 
+    def warnings(self, changed: Iterable[str], is_running: bool) -> list[str]:
+        """One line for each dynamic setting among the changed names that has no effect, or none on a running broker."""
+        lines: list[str] = []
+        for name in sorted(name for name in changed if name in self.broker or name in self.default):
+            base = base_name(name) or name
+            if base in BROKER_WITHOUT_EFFECT:
+                lines.append(warning(name, BROKER_WITHOUT_EFFECT[base]))
+            elif is_running and base in _READ_AT_THE_START:
+                lines.append(f"The setting {name} has no effect until this broker starts again, because it is read at the start")
+        return lines
+
     def _merged(self, default: Mapping[str, str], broker: Mapping[str, str]) -> BrokerConfig:
         properties = dict(self.static.properties)
         for level in (default, broker):
@@ -100,7 +121,7 @@ def _refuse(names: Iterable[str], message: str, collection: str = "Set") -> None
 
 
 def _read_only(properties: Iterable[str]) -> set[str]:
-    return {name for name in properties if name in BROKER_CONFIGS and is_read_only(name)}
+    return {name for name in properties if name in _OF_AUTHORIZERS or (name in BROKER_CONFIGS and is_read_only(name))}
 
 
 def _per_broker(properties: Iterable[str]) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from barnabas.config_def import ConfigKey, Importance, InvalidConfig, Type, Validator, invalid
+from barnabas.config_def import ConfigKey, Importance, InvalidConfig, Type, Validator
 
 BOOLEAN: Final = Type.BOOLEAN
 STRING: Final = Type.STRING
@@ -53,16 +53,6 @@ def key(
     hidden: bool = False,
 ) -> BrokerConfigKey:
     return BrokerConfigKey(name, kind, default, validator, importance, doc, hidden, update_mode)
-
-
-class KafkaVersion:
-    """Accepts a version of Kafka's protocol, such as 3.9 or 3.9-IV0."""
-
-    _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)*(-IV[0-9]+)?")
-
-    def check(self, name: str, value: Any) -> None:
-        if not self._VERSION.fullmatch(value):
-            raise invalid(name, value, f"Version {value} is not a valid version")
 
 
 class QuorumVoters:

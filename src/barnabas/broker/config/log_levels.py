@@ -1,22 +1,26 @@
 """Dynamic log levels: the BROKER_LOGGER resource, with Kafka's levels on Python's loggers.
 
-The levels are not stored, and a restart resets them, as in Kafka. The name of a logger is the dotted name of its module; `root` is the root
-logger. The level of a package applies to its modules without a level of their own.
+The levels are not stored, and a restart resets them, as in Kafka. A logger has Kafka's name (`barnabas/loggers.py` is the table) or the
+dotted name of a Python module; `root` is the root logger. The level of a logger applies to its children without a level of their own. A
+change of one of Kafka's loggers sets the levels of the Python loggers that the table gives it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from barnabas.broker.config.alter import Operation, OpType
+from barnabas import loggers
+from barnabas.broker.config.alterations.alter import Operation, OpType
 from barnabas.broker.config.describe import ConfigEntry
 from barnabas.config_def import ConfigSource, InvalidConfig
 from barnabas.errors import InvalidRequest, KafkaError
+from barnabas.loggers import TRACE
+from barnabas.protocol.registry import BY_NAME
 
 ROOT: Final = "root"
-TRACE: Final = 5  # Python has no level below DEBUG
+REQUEST_LOGGERS: Final = frozenset(f"{loggers.REQUEST}.{api}" for api in BY_NAME)  # one of each API: our extension
 
 _LEVELS: Final = {
     "TRACE": TRACE,
@@ -31,14 +35,16 @@ _log = logging.getLogger(__name__)
 
 
 class LogLevels:
-    """`manager` holds the loggers; by default it is that of Python's logging module."""
+    """`manager` holds the loggers; by default it is that of Python's logging module. `on_change` is called after a change."""
 
-    def __init__(self, manager: logging.Manager = logging.Logger.manager) -> None:
+    def __init__(self, manager: logging.Manager = logging.Logger.manager, on_change: Callable[[], object] = bool) -> None:
         self._manager = manager
+        self._set_by_module: set[str] = set()  # modules of the table that were given a level by their Python name
+        self._on_change = on_change
 
     def levels(self) -> dict[str, str]:
         """The effective level of every logger, by name."""
-        names = sorted(name for name in self._manager.loggerDict if name != ROOT)
+        names = sorted((loggers.KNOWN | REQUEST_LOGGERS | self._manager.loggerDict.keys()) - {ROOT})  # kafka-configs alters no other ones
         return {ROOT: level_name(self._manager.root.level)} | {name: self._level_of(name) for name in names}
 
     def describe(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
@@ -64,6 +70,19 @@ class LogLevels:
             else:
                 logger.setLevel(logging.NOTSET)
                 _log.warning("Unset the log level of %s", operation.name)
+            self._apply_to_modules(operation.name, logger.level)
+        self._on_change()
+
+    def _apply_to_modules(self, changed: str, level: int) -> None:
+        """Gives each module of the table the level of its Kafka logger, except modules whose Python name was given a level."""
+        if changed in loggers.MODULES:
+            (self._set_by_module.add if level else self._set_by_module.discard)(changed)
+        for module in sorted(loggers.MODULES.keys() - self._set_by_module):
+            logger = self._manager.getLogger(module)
+            level = self._own_level(loggers.MODULES[module]) or self._manager.root.level
+            logger.setLevel(logging.NOTSET)
+            if logger.getEffectiveLevel() != level:  # the Python parent may belong to another logger of Kafka
+                logger.setLevel(level)
 
     def _validate(self, operation: Operation) -> None:
         name, value = operation.name, operation.value
@@ -71,7 +90,7 @@ class LogLevels:
             raise InvalidRequest(f"{OpType(operation.type).name} operation is not allowed for the BROKER_LOGGER resource")
         if operation.type not in (OpType.SET, OpType.DELETE):
             raise KafkaError  # UNKNOWN_SERVER_ERROR, as in Kafka
-        if name != ROOT and name not in self._manager.loggerDict:
+        if name != ROOT and name not in loggers.KNOWN and name not in REQUEST_LOGGERS and name not in self._manager.loggerDict:
             raise InvalidConfig(f"Logger {name} does not exist!")
         if operation.type == OpType.SET and value not in _LEVELS:
             raise InvalidConfig(
@@ -85,13 +104,15 @@ class LogLevels:
         return self._manager.root if name == ROOT else self._manager.getLogger(name)
 
     def _level_of(self, name: str) -> str:
-        """The level of a logger or of its nearest parent with a level. Creates no logger."""
-        while name:
-            logger = self._manager.loggerDict.get(name)
+        return level_name(self._own_level(name) or self._manager.root.level)
+
+    def _own_level(self, name: str) -> int:
+        """The level of a logger or of its nearest parent with a level; 0 if only root has one. Creates no logger."""
+        for parent in loggers.with_parents(name):
+            logger = self._manager.loggerDict.get(parent)
             if isinstance(logger, logging.Logger) and logger.level:
-                return level_name(logger.level)
-            name = name.rpartition(".")[0]
-        return level_name(self._manager.root.level)
+                return logger.level
+        return logging.NOTSET
 
 
 def level_name(level: int) -> str:

@@ -5,17 +5,32 @@ The definition of each setting has validated its value alone. Kafka's checks of 
 
 from __future__ import annotations
 
+import os.path
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.listeners import names, normalised
+from barnabas.broker.config.metrics_listener import BASIC, LISTENER_NAME, MetricsListener
+from barnabas.broker.config.protocol_version import LOWEST
 from barnabas.config_def import InvalidConfig, invalid
+from barnabas.kafka_version import position
 
 if TYPE_CHECKING:
     from barnabas.broker.config.broker_config import BrokerConfig
 
+ALL_LOG_DIRS: Final = "*"  # as the value of cordoned.log.dirs
 _CODECS: Final = range(5)
 _HOST: Final = re.compile(r"([0-9a-zA-Z\-%._:]*)")
+
+
+# Flags that must stay false, because a broker that ignored them would not do what they promise: the reasons.
+REFUSED: Final[Mapping[str, str]] = {
+    "remote.log.storage.system.enable": "there is no tiered storage here, all segments stay on local disks.",
+    "zookeeper.metadata.migration.enable": "there is no KRaft quorum to migrate to.",
+    "zookeeper.ssl.crl.enable": "revocation lists of the certificates of ZooKeeper are not checked here.",
+    "zookeeper.ssl.ocsp.enable": "revocation of the certificates of ZooKeeper is not checked here.",
+}
 
 
 class UnmetRequirement(InvalidConfig):
@@ -23,6 +38,7 @@ class UnmetRequirement(InvalidConfig):
 
 
 def validate(config: BrokerConfig) -> None:
+    _refused(config)
     _identity(config)
     _logs(config)
     _replication(config)
@@ -30,11 +46,17 @@ def validate(config: BrokerConfig) -> None:
     _sasl(config)
     _connections(config)
     _groups(config)
+    _metrics(config)
 
 
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise UnmetRequirement(message)
+
+
+def _refused(config: BrokerConfig) -> None:
+    for name, reason in REFUSED.items():
+        _require(not config.flag(name), f"{name} must be false: {reason}")
 
 
 def _identity(config: BrokerConfig) -> None:
@@ -52,10 +74,6 @@ def _identity(config: BrokerConfig) -> None:
         )
     else:
         _require(broker_id >= 0, "broker.id must be greater than or equal to 0")
-    _require(
-        not config.flag("zookeeper.metadata.migration.enable"),
-        "zookeeper.metadata.migration.enable must be false: there is no KRaft quorum to migrate to.",
-    )
 
 
 def _logs(config: BrokerConfig) -> None:
@@ -64,6 +82,7 @@ def _logs(config: BrokerConfig) -> None:
     _require(config.topic_default("segment.jitter.ms") >= 0, "log.roll.jitter.ms must be greater than or equal to 0")
     _require(retention_ms >= 1 or retention_ms == -1, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
     _require(len(config.log_dirs) > 0, "At least one log directory must be defined via log.dirs or log.dir.")
+    _cordoned_log_dirs(config)
     threads = config.number("log.cleaner.threads")
     if threads == 0:
         raise invalid("log.cleaner.threads", 0, "Value must be at least 1")
@@ -73,7 +92,22 @@ def _logs(config: BrokerConfig) -> None:
     )
 
 
+def _cordoned_log_dirs(config: BrokerConfig) -> None:
+    listed = config.items("cordoned.log.dirs")
+    if ALL_LOG_DIRS in listed:
+        _require(len(listed) == 1, f"cordoned.log.dirs must be {ALL_LOG_DIRS} alone, or a list of log directories")
+        return
+    known = {os.path.abspath(path) for path in config.log_dirs}
+    unknown = [path for path in listed if os.path.abspath(path) not in known]
+    _require(not unknown, f"All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries: {', '.join(unknown)}")
+
+
 def _replication(config: BrokerConfig) -> None:
+    protocol = config.text("inter.broker.protocol.version") or ""
+    _require(
+        position(protocol) >= position(LOWEST),
+        f"inter.broker.protocol.version must be at least {LOWEST}, not {protocol}: upgrade the brokers of the cluster to it first.",
+    )
     wait_ms = config.number("replica.fetch.wait.max.ms")
     _require(
         wait_ms <= config.number("replica.socket.timeout.ms"),
@@ -161,6 +195,12 @@ def _groups(config: BrokerConfig) -> None:
     lock, shortest, longest = (f"group.share.{bound}record.lock.duration.ms" for bound in ("", "min.", "max."))
     _require(config.number(lock) >= config.number(shortest), f"{lock} must be greater than or equal to {shortest}")
     _require(config.number(longest) >= config.number(lock), f"{longest} must be greater than or equal to {lock}")
+    _require("classic" in config.items("group.coordinator.rebalance.protocols"), "Disabling the 'classic' protocol is not supported.")
+    acks = config.number("offsets.commit.required.acks")
+    _require(
+        -1 <= acks <= 1,
+        "offsets.commit.required.acks must be -1 (all replicas in sync), 0 or 1 (the leader): no other number of acks is supported.",
+    )
     for name in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec"):
         _require(config.number(name) in _CODECS, f"Unknown compression type id: {config[name]}")
 
@@ -169,3 +209,19 @@ def _between(config: BrokerConfig, low: str, name: str, high: str) -> None:
     _require(config.number(high) >= config.number(low), f"{high} must be greater than or equal to {low}")
     _require(config.number(name) >= config.number(low), f"{name} must be greater than or equal to {low}")
     _require(config.number(name) <= config.number(high), f"{name} must be less than or equal to {high}")
+
+
+def _metrics(config: BrokerConfig) -> None:
+    text = config.text("metrics.listener")
+    is_basic = config.text("metrics.listener.authentication") == BASIC
+    if text is None:
+        return
+    listener = MetricsListener.parse(text)
+    _require(
+        not is_basic or listener.uses_tls or listener.is_local,
+        f"metrics.listener.authentication={BASIC} sends passwords, which metrics.listener={text} does not encrypt: use https.",
+    )
+    _require(
+        not (is_basic or listener.uses_tls) or LISTENER_NAME not in names(config.listeners),
+        f"listeners must not have a listener {LISTENER_NAME}: listener.name.{LISTENER_NAME.lower()}.* are settings of metrics.listener.",
+    )

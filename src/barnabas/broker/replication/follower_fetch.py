@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final, Protocol
 
+from barnabas.broker.quotas.replication_quota import ReplicationQuota
 from barnabas.errors import CorruptRecord, KafkaError, OutOfDescriptors, StorageFault
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch_request import FetchPartition
@@ -89,12 +90,15 @@ class Following:
 
 
 class FollowerFetch:
-    """`backoff_ms` is replica.fetch.backoff.ms, `max_bytes` replica.fetch.max.bytes."""
+    """`quota` is the throttle of this broker as a follower, `backoff_ms` replica.fetch.backoff.ms, `max_bytes` replica.fetch.max.bytes."""
 
-    def __init__(self, leader_id: int, logs: ReplicaLogs, backoff_ms: int = 1000, max_bytes: int = 1_048_576) -> None:
+    def __init__(
+        self, leader_id: int, logs: ReplicaLogs, quota: ReplicationQuota, backoff_ms: int = 1000, max_bytes: int = 1_048_576
+    ) -> None:
         self.leader_id = leader_id
         self.failed: set[TopicPartition] = set()  # not fetched until the controller sends a new state
         self._logs = logs
+        self._quota = quota
         self._backoff_ms = backoff_ms
         self._max_bytes = max_bytes
         self._followed: dict[TopicPartition, Following] = {}  # the partition with the latest result last
@@ -136,8 +140,9 @@ class FollowerFetch:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all partitions are being fetched, so that `changes` has all that the next fetch has to name."""
-        return self._is_settled
+        """Whether all partitions are being fetched, so that `changes` has all that the next fetch has to name. With a throttle each fetch
+        may leave out other partitions."""
+        return self._is_settled and not self._quota.is_in_use
 
     def truncate(self) -> None:
         """Called before fetching: truncates the partitions without epochs to their high watermarks, up to which all replicas agree."""
@@ -147,7 +152,8 @@ class FollowerFetch:
                 following.state = FollowingState.FETCHING
 
     def next_fetches(self, monotonic_ms: int) -> list[tuple[TopicPartition, Uuid, FetchPartition]]:
-        """The partitions to fetch next, those that have waited longest first."""
+        """The partitions to fetch next, those that have waited longest first. Throttled partitions that are not in sync are left out while
+        the throttle is exceeded."""
         fetches = [(partition, following.topic_id, self._fetch(partition, following)) for partition, following in self._ready(monotonic_ms)]
         self._served.clear()
         self._is_settled = 0 < len(fetches) == len(self._followed)
@@ -175,14 +181,20 @@ class FollowerFetch:
         )
 
     def _ready(self, monotonic_ms: int) -> Iterator[tuple[TopicPartition, Following]]:
+        is_exceeded = self._quota.is_in_use and self._quota.is_exceeded(monotonic_ms)
         for partition, following in self._followed.items():
             if following.state is FollowingState.FETCHING and following.delayed_until_ms <= monotonic_ms:
+                if is_exceeded and following.lag != 0 and self._quota.is_throttled(partition):
+                    continue
                 yield partition, following
 
-    def next_ready_ms(self) -> int | None:
-        """When the first delayed partition may be fetched again."""
-        fetching = (following for following in self._followed.values() if following.state is FollowingState.FETCHING)
-        return min((following.delayed_until_ms for following in fetching), default=None)
+    def next_ready_ms(self, monotonic_ms: int) -> int | None:
+        """When the first delayed partition may be fetched again. A partition that waits for the throttle is tried after the backoff."""
+        fetching = [following for following in self._followed.values() if following.state is FollowingState.FETCHING]
+        delayed = [following.delayed_until_ms for following in fetching if following.delayed_until_ms > monotonic_ms]
+        if len(delayed) < len(fetching):
+            delayed.append(monotonic_ms + (self._backoff_ms if self._quota.is_in_use else 1))
+        return min(delayed, default=None)
 
     def delay(self, partitions: list[TopicPartition], monotonic_ms: int) -> None:
         """The fetch failed: these partitions are not fetched before the backoff has passed."""
@@ -204,6 +216,8 @@ class FollowerFetch:
         error = result.error_code
         if error == ErrorCode.NONE:
             self._try(partition, self._take, following, result, monotonic_ms=monotonic_ms)
+            if self._quota.is_in_use and result.records is not None and self._quota.is_throttled(partition):
+                self._quota.record(result.records.size, monotonic_ms)
         elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
             following.state = FollowingState.LOST
             self._is_settled = False
@@ -245,7 +259,7 @@ class FollowerFetch:
         else:
             offset = min(epoch_end, leader.end_offset, end)
         if offset < self._logs.high_watermark(partition):
-            _log.warning("Truncating %s to offset %d below its high watermark %d", partition, offset, self._logs.high_watermark(partition))
+            _log.warning("Truncating %s to offset %d below high watermark %d", partition, offset, self._logs.high_watermark(partition))
         self._logs.truncate_to(partition, offset)
         following.offset = self._logs.end_offset(partition)
         self._is_settled = False

@@ -11,7 +11,9 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.quotas.replication_quota import ReplicationQuota
 from barnabas.errors import (
+    InvalidReplicaAssignment,
     InvalidTopic,
     KafkaError,
     KafkaStorageError,
@@ -38,15 +40,23 @@ _UNIQUE_ID_SIZE: Final = 32
 
 
 class LogDirMover:
-    def __init__(self, log_manager: LogManager, online: Mapping[TopicPartition, Partition]) -> None:
+    def __init__(self, log_manager: LogManager, online: Mapping[TopicPartition, Partition], quota: ReplicationQuota) -> None:
         self._log_manager = log_manager
         self._online = online
+        self._quota = quota  # of all moves: replica.alter.log.dirs.io.max.bytes.per.second
         self._moving: dict[TopicPartition, None] = {}
+        self.copies = 0  # slices that were copied
+        self.failed: set[TopicPartition] = set()  # moves that were given up, until the replica is moved again
         self._preferred: dict[TopicPartition, str] = {}
 
     @property
     def moving(self) -> list[TopicPartition]:
         return list(self._moving)
+
+    def lag_max(self) -> int:
+        """How many records the copy that is furthest behind lacks."""
+        pairs = [logs for partition in self._moving if (logs := self._logs(partition)) is not None]
+        return max((current.log_end_offset - future.log_end_offset for current, future in pairs), default=0)
 
     def preferred_dir(self, partition: TopicPartition) -> str | None:
         """The directory that AlterReplicaLogDirs chose for a new replica, returned once; None if there is none or its disk failed."""
@@ -61,6 +71,10 @@ class LogDirMover:
             if path in self._log_manager.offline_dirs:
                 raise KafkaStorageError(f"Log directory {path} is offline")
             raise LogDirNotFound(f"Log dir '{path}' is not found in the config.")
+        if path in self._log_manager.cordoned_dirs:
+            current = self._log_manager.get(partition)
+            if current is None or current.log_dir != path:
+                raise InvalidReplicaAssignment(f"Log directory {path} is cordoned.")
 
     def prefer(self, partition: TopicPartition, path: str) -> None:
         """Remembers the directory for a replica that this broker does not have yet."""
@@ -89,6 +103,7 @@ class LogDirMover:
         """Continues a move whose future log exists, possibly since before a restart."""
         future = self._log_manager.get(partition, is_future=True)
         if partition not in self._moving and future is not None:
+            self.failed.discard(partition)
             self._log_manager.role_given(future)
             self._log_manager.cleaner.abort_and_pause(partition)
             self._moving[partition] = None
@@ -96,6 +111,7 @@ class LogDirMover:
     def stop(self, partition: TopicPartition) -> None:
         """Cancels a move, if there is one, and deletes the future log."""
         self._forget(partition)
+        self.failed.discard(partition)
         self._preferred.pop(partition, None)
         if self._log_manager.get(partition, is_future=True) is not None:
             self._log_manager.delete(partition, is_future=True)
@@ -106,23 +122,26 @@ class LogDirMover:
             if self._logs(partition) is None:
                 self._forget(partition)
 
-    def advance(self, now_ms: int) -> bool:
-        """Copies one slice of the next partition that has something to copy; False if no partition has."""
+    def advance(self, now_ms: int, monotonic_ms: int) -> bool:
+        """Copies one slice of the next partition that has something to copy; False if no partition has, or the throttle is exceeded."""
+        if not self._moving or self._quota.is_exceeded(monotonic_ms):
+            return False
         for partition in self.moving:
             del self._moving[partition]
             self._moving[partition] = None  # to the end of the order
             try:
-                if self._advance(partition, now_ms):
+                if self._advance(partition, now_ms, monotonic_ms):
                     return True
             except OutOfDescriptors as error:
                 _log.warning("Moving %s waits: %s", partition, error)
             except (KafkaError, StorageFault) as error:
                 # The log has reported a failed disk already; other errors must not be retried for ever.
                 _log.error("Gave up moving %s: %s", partition, error)
+                self.failed.add(partition)
                 self._forget(partition)
         return False
 
-    def _advance(self, partition: TopicPartition, now_ms: int) -> bool:
+    def _advance(self, partition: TopicPartition, now_ms: int, monotonic_ms: int) -> bool:
         logs = self._logs(partition)
         if logs is None:
             self._forget(partition)
@@ -130,7 +149,7 @@ class LogDirMover:
         current, future = logs
         self._align(current, future, now_ms)
         if future.log_end_offset < current.log_end_offset:
-            return self._copy(current, future, now_ms)
+            return self._copy(current, future, now_ms, monotonic_ms)
         if future.recovery_point < current.recovery_point:
             # What was durable stays durable: the copy is synced before the original is deleted.
             self._log_manager.flush_later(future, future.log_end_offset)
@@ -149,7 +168,7 @@ class LogDirMover:
         if future.log_end_offset > end:
             self._log_manager.truncate_to(future.partition, max(end, future.log_start_offset), now_ms, is_future=True)
 
-    def _copy(self, current: Log, future: Log, now_ms: int) -> bool:
+    def _copy(self, current: Log, future: Log, now_ms: int, monotonic_ms: int) -> bool:
         fetched = current.read(future.log_end_offset, SLICE_BYTES, FetchIsolation.LOG_END, min_one_message=True)
         if fetched.records is None:
             return False
@@ -164,6 +183,8 @@ class LogDirMover:
                 raise
             self._log_manager.truncate_fully_and_start_at(future.partition, error.first_offset, now_ms, is_future=True)
             future.append_as_follower(data, now_ms)
+        self.copies += 1
+        self._quota.record(len(data), monotonic_ms)
         self._follow_offsets(current, future)
         return future.log_end_offset > before
 

@@ -48,7 +48,7 @@ class LongAppends:
             task.cancel()
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(self._turns.counted(work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
@@ -63,7 +63,9 @@ class LongAppends:
                     call.results.append(await self._append_long(call))
         except Exception as error:
             _log.error("Appending to %s failed", call.next_entry[0], exc_info=error)
-            refused = [self._replica_manager.refused(partition, error) for partition, _ in call.entries[len(call.results) :]]
+            refused = [
+                self._replica_manager.refused(partition, error, records.size) for partition, records in call.entries[len(call.results) :]
+            ]
             call.results.extend(refused)
         if call.order is not None:
             call.order.release_next()
@@ -81,7 +83,7 @@ class LongAppends:
                 raise NotLeaderOrFollower(f"Partition {partition} was replaced after its records were received")
             return hosted.append_validated_to_leader(validated, call.next_append(replica_manager.clock.now_ms()), call.required_acks)
         except Exception as error:
-            return replica_manager.refused(partition, error)
+            return replica_manager.refused(partition, error, call.next_entry[1].size)
 
     async def _validate(self, hosted: Partition, append: LogAppend) -> Validated:
         validation = hosted.long_validation(append)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.partitions.fetch_params import RequestedPartition
+from barnabas.broker.scheduling.steps import timed
 from barnabas.broker.scheduling.turns import slices
 from barnabas.broker.waiting.delayed_fetch import Fetched, LogReading
 
@@ -22,7 +23,8 @@ class LongReads:
         self._running: set[asyncio.Future[None]] = set()  # asyncio keeps weak references only: these keep the tasks alive
 
     def begin(self, reading: LogReading, requested: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
-        task = asyncio.ensure_future(self._read(reading, requested, on_done))
+        """The time counts for the request of the fetch, in whatever request's step its wait ends."""
+        task = asyncio.ensure_future(timed(reading.params.usage, self._read(reading, requested, on_done)))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 

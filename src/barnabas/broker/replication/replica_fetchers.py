@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, cast
 
+from barnabas.broker.config.protocol_version import InterBrokerVersions
 from barnabas.broker.links.broker_links import BrokerLinks
 from barnabas.broker.replication.follower_fetch import FollowerFetch
 from barnabas.broker.replication.follower_session import FollowedPartitions, FollowerSession
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
     from barnabas.broker.replication.replica_manager import ReplicaManager
     from barnabas.endpoint import EndPoint
 
-FETCH_VERSION: Final = 17  # Kafka 3.9's
-LIST_OFFSETS_VERSION: Final = 9
 TURN_BYTES: Final = 262_144  # appended in one turn of the loop
+BROKER_EPOCH_SINCE: Final = 15  # the version of Fetch that has the epoch of the follower
 LOOK_MS: Final = 500  # between checks of all partitions of a leader; in between only those with results are checked
 
 _log = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ class ReplicaFetchers:
         self._broker_epoch = broker_epoch
         self._links: dict[int, BrokerLinks] = {}
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
+        self._closing: set[asyncio.Future[None]] = set()  # links of fetchers that a change of num.replica.fetchers removed
         self._is_leaving = False
         self._is_closed = False
 
@@ -75,6 +76,10 @@ class ReplicaFetchers:
             fetcher = self._fetcher(partition.leader_id, partition.partition)
             fetcher.follow(partition.partition, topic_id, partition.leader_epoch)
 
+    def running(self) -> list[tuple[int, int, ReplicaFetcher]]:
+        """Each fetcher with the id of its leader and its number."""
+        return [(leader_id, number, fetcher) for (leader_id, number), fetcher in self._fetchers.items()]
+
     def followed(self) -> set[TopicPartition]:
         return {partition for fetcher in self._fetchers.values() for partition in fetcher.state.partitions}
 
@@ -90,6 +95,22 @@ class ReplicaFetchers:
                 del self._fetchers[key]
                 fetcher.close()
 
+    def resize(self) -> None:
+        """Called when num.replica.fetchers has changed. Every partition moves to the fetcher that now has its number, and is fetched on
+        from the end of its log. The old fetcher drops the result of a fetch that is in flight."""
+        count = self._count
+        _log.info("Resizing the fetchers of each leader to %d", count)
+        followed = [hosted for partition in self.followed() if (hosted := self._replicas.partition(partition)) is not None]
+        for fetcher in self._fetchers.values():
+            for partition in fetcher.state.partitions:
+                fetcher.stop(partition)
+        self.follow(followed)
+        self.stop_idle()
+        for number in [number for number in self._links if number >= count]:
+            closing = asyncio.ensure_future(self._links.pop(number).close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
     async def close(self) -> None:
         self._is_closed = True
         fetchers = list(self._fetchers.values())
@@ -99,10 +120,14 @@ class ReplicaFetchers:
         await asyncio.gather(*(fetcher.task for fetcher in fetchers), return_exceptions=True)
         for links in self._links.values():
             await links.close()
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    @property
+    def _count(self) -> int:
+        return self._replicas.config.current.number("num.replica.fetchers")
 
     def _fetcher(self, leader_id: int, partition: TopicPartition) -> ReplicaFetcher:
-        count = self._replicas.config.current.number("num.replica.fetchers")
-        number = abs(31 * java_hash(partition.topic) + partition.partition) % count
+        number = abs(31 * java_hash(partition.topic) + partition.partition) % self._count
         fetcher = self._fetchers.get((leader_id, number))
         if fetcher is None:
             links = self._links.get(number)
@@ -128,7 +153,9 @@ class ReplicaFetcher:
         self.leader_id = leader_id
         config = replicas.config.current
         self._backoff_ms = config.number("replica.fetch.backoff.ms")
-        self.state = FollowerFetch(leader_id, LocalReplicaLogs(replicas), self._backoff_ms, config.number("replica.fetch.max.bytes"))
+        self.state = FollowerFetch(
+            leader_id, LocalReplicaLogs(replicas), replicas.quotas.follower, self._backoff_ms, config.number("replica.fetch.max.bytes")
+        )
         self._session = FollowerSession(leader_id)
         self._replicas = replicas
         self._clock = replicas.clock
@@ -139,6 +166,9 @@ class ReplicaFetcher:
         self._min_bytes = config.number("replica.fetch.min.bytes")
         self._max_bytes = config.number("replica.fetch.response.max.bytes")
         self._timeout_ms = max(config.number("replica.socket.timeout.ms"), self._wait_ms + 1)
+        self._versions = InterBrokerVersions.of(config.text("inter.broker.protocol.version") or "")
+        self.requests = 0  # fetches with a response, or an error instead of it
+        self.bytes_in = 0  # of records
         self._look_at_all_ms = 0
         self._woken = asyncio.Event()
         self.task = asyncio.ensure_future(self._run())
@@ -155,6 +185,11 @@ class ReplicaFetcher:
 
     def close(self) -> None:
         self.task.cancel()
+
+    @property
+    def endpoint(self) -> EndPoint | None:
+        """The address of the leader; None while it is not alive."""
+        return self._endpoint_of(self.leader_id)
 
     async def _run(self) -> None:
         while True:
@@ -174,16 +209,18 @@ class ReplicaFetcher:
             self.state.truncate()
             if self.state.lost():
                 await self._find_offsets()
-        request = FetchRequest(
-            replica_state=ReplicaState(self._replicas.broker_id, self._broker_epoch()),
-            max_wait_ms=self._wait_ms,
-            min_bytes=self._min_bytes,
-            max_bytes=self._max_bytes,
-        )
+        request = FetchRequest(max_wait_ms=self._wait_ms, min_bytes=self._min_bytes, max_bytes=self._max_bytes)
+        if self._versions.fetch >= BROKER_EPOCH_SINCE:
+            request.replica_state = ReplicaState(self._replicas.broker_id, self._broker_epoch())
+        else:
+            request.replica_id = self._replicas.broker_id
         if not self._fill(request):
             await self._rest()
             return
-        response = await self._links.ask(self.leader_id, request, FETCH_VERSION, self._timeout_ms)
+        try:
+            response = await self._links.ask(self.leader_id, request, self._versions.fetch, self._timeout_ms)
+        finally:
+            self.requests += 1
         await self._take(cast("FetchResponse", response))
 
     def _fill(self, request: FetchRequest) -> bool:
@@ -215,7 +252,9 @@ class ReplicaFetcher:
             if data.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 self._links.warnings.refused(self.leader_id, "Fetch")
             self.state.handle(partition, self._session.requested(partition), data, self._clock.monotonic_ms())
-            appended += 0 if data.records is None else data.records.size
+            size = 0 if data.records is None else data.records.size
+            self.bytes_in += size
+            appended += size
             if appended >= TURN_BYTES:
                 appended = 0
                 await asyncio.sleep(0)
@@ -238,7 +277,7 @@ class ReplicaFetcher:
     async def _list_offsets(self, lost: list[tuple[TopicPartition, int]], timestamp: int) -> dict[TopicPartition, int]:
         topics = [ListOffsetsTopic(topic, [ListOffsetsPartition(index, epoch, timestamp)]) for (topic, index), epoch in lost]
         request = ListOffsetsRequest(replica_id=self._replicas.broker_id, topics=topics)
-        response = await self._links.ask(self.leader_id, request, LIST_OFFSETS_VERSION, self._timeout_ms)
+        response = await self._links.ask(self.leader_id, request, self._versions.list_offsets, self._timeout_ms)
         return {
             TopicPartition(topic.name, partition.partition_index): partition.offset
             for topic in cast("ListOffsetsResponse", response).topics
@@ -249,11 +288,12 @@ class ReplicaFetcher:
     async def _rest(self) -> None:
         """Waits until a delayed partition is ready, or a new one is followed."""
         self._woken.clear()
-        ready_ms = self.state.next_ready_ms()
+        monotonic_ms = self._clock.monotonic_ms()
+        ready_ms = self.state.next_ready_ms(monotonic_ms)
         if ready_ms is None and self.state.lost():
             await asyncio.sleep(self._backoff_ms / 1000)
             return
-        timeout_s = None if ready_ms is None else max(1, ready_ms - self._clock.monotonic_ms()) / 1000
+        timeout_s = None if ready_ms is None else (ready_ms - monotonic_ms) / 1000
         try:
             await asyncio.wait_for(self._woken.wait(), timeout_s)
         except TimeoutError:

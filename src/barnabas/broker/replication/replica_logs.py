@@ -43,6 +43,11 @@ class LocalReplicaLogs:
         except UnexpectedAppendOffset as error:
             self._begin_with_whole_batch(log, error)
             log.append_as_follower(data, self._clock.now_ms(), leader_epoch)
+        hosted = self._replicas.online.get(partition)
+        if hosted is not None:
+            hosted.topic_metrics.replication_bytes_in += len(data)
+            if hosted.adding_replicas and self._replicas.broker_id in hosted.adding_replicas:
+                hosted.topic_metrics.reassignment_bytes_in += len(data)
         return log.log_end_offset
 
     def _begin_with_whole_batch(self, log: Log, error: UnexpectedAppendOffset) -> None:

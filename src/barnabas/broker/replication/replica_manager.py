@@ -11,8 +11,10 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas import loggers
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
+from barnabas.broker.metrics.topic_metrics import TopicMetrics
 from barnabas.broker.partitions import offset_queries
 from barnabas.broker.partitions.ack_status import ACKNOWLEDGED, AckStatus
 from barnabas.broker.partitions.append_call import AppendCall
@@ -20,6 +22,7 @@ from barnabas.broker.partitions.fetch_params import FetchParams, FetchResult, Pa
 from barnabas.broker.partitions.offset_queries import LeaderEpochEndOffset
 from barnabas.broker.partitions.partition import ACKS_ALL, Partition, PartitionHost
 from barnabas.broker.partitions.partition_append import PartitionAppend
+from barnabas.broker.quotas.replication_quotas import ReplicationQuotas
 from barnabas.broker.replication import log_dirs, replica_states
 from barnabas.broker.replication.log_dir_mover import LogDirMover
 from barnabas.broker.replication.log_dirs import DiskSpace, LogDirInfo, disk_space
@@ -35,6 +38,8 @@ from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.errors import (
     CorruptRecord,
     InconsistentTopicId,
+    InvalidMagic,
+    InvalidOffsetOrSequence,
     InvalidProducerEpoch,
     InvalidTopic,
     KafkaError,
@@ -71,7 +76,8 @@ from barnabas.uuid import Uuid
 if TYPE_CHECKING:
     from barnabas.broker.topics.metadata_cache import MetadataCache
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
+_state_changes: Final = logging.getLogger(loggers.STATE_CHANGE)
 
 _UNKNOWN_SERVER_ERROR: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
 FLUSH_TIMEOUT_MS: Final = 30_000
@@ -95,8 +101,6 @@ class ReplicaManagerMetrics:
     """Counters, which the metrics read."""
 
     def __init__(self) -> None:
-        self.failed_produces = 0
-        self.failed_fetches = 0
         self.expired_produces = 0
         self.expired_follower_fetches = 0
         self.expired_consumer_fetches = 0
@@ -142,7 +146,8 @@ class ReplicaManager:
         self.controller_epoch = 0
         self.online: dict[TopicPartition, Partition] = {}
         self.offline: set[TopicPartition] = set()  # on a disk that failed
-        self.mover = LogDirMover(log_manager, self.online)
+        self.quotas = ReplicationQuotas(self.broker_id, config.static.number)
+        self.mover = LogDirMover(log_manager, self.online, self.quotas.alter_log_dirs)
         self.host = PartitionHost(
             self.broker_id,
             log_manager,
@@ -154,8 +159,6 @@ class ReplicaManager:
         self._space_of = space_of
         self._grown: dict[TopicPartition, None] = {}  # partitions whose waiting fetches are checked in the next iteration
         self._read_replicas = read_replicas(config.current, metadata_cache)
-        log_manager.on_dir_failure = self.log_dir_failed
-        log_manager.flushes.on_flushed = self._flushed
         if make_parts is not None:
             parts = make_parts(self)
             self.long_appends, self.long_reads, self.fetchers = parts.long_appends, parts.long_reads, parts.fetchers
@@ -185,6 +188,10 @@ class ReplicaManager:
             # The partition exists on other brokers: the client has to refresh its metadata and retry.
             return NotLeaderOrFollower(f"Error while fetching partition state for {partition}")
         return UnknownTopicOrPartition(f"Error while fetching partition state for {partition}")
+
+    def _topic_metrics(self, partition: TopicPartition) -> TopicMetrics:
+        hosted = self.online.get(partition)
+        return self.host.topic_metrics.elsewhere if hosted is None else hosted.topic_metrics
 
     def wake(self, partition: TopicPartition) -> None:
         """Checks the delayed operations of a partition that has changed."""
@@ -284,13 +291,26 @@ class ReplicaManager:
         except TakesTurns:
             return None
         except Exception as error:  # an error of one partition must not affect the other partitions of the request
-            return self.refused(partition, error)
+            return self.refused(partition, error, call.next_entry[1].size)
 
-    def refused(self, partition: TopicPartition, error: Exception) -> PartitionAppend:
+    def refused(self, partition: TopicPartition, error: Exception, size: int = 0) -> PartitionAppend:
+        """The result of an entry of `size` bytes that was not appended."""
+        metrics = self._topic_metrics(partition)
+        metrics.total_produces += 1
+        if isinstance(error, RecordTooLarge):
+            metrics.bytes_rejected += size
+        elif isinstance(error, CorruptRecord):
+            metrics.invalid_crc_records += 1
+        elif isinstance(error, RejectedRecords):
+            metrics.no_key_records += error.without_key
+            if isinstance(error, InvalidOffsetOrSequence):
+                metrics.invalid_sequence_records += 1
+            elif isinstance(error, InvalidMagic):
+                metrics.invalid_magic_records += 1
         if isinstance(error, (*_COMMON_ERRORS, InvalidTopic)):
             assert isinstance(error, KafkaError)
             return PartitionAppend(partition, error.code)
-        self.metrics.failed_produces += 1
+        metrics.failed_produces += 1
         hosted = self.online.get(partition)
         log_start_offset = -1 if hosted is None else hosted.log_start_offset
         if not isinstance(error, KafkaError):
@@ -327,7 +347,8 @@ class ReplicaManager:
                 return flushed
         return hosted.check_replicated(result.last_offset + 1) if by_all else ACKNOWLEDGED
 
-    def _flushed(self, log: Log) -> None:
+    def log_flushed(self, log: Log) -> None:
+        """A hook of the log manager."""
         self.produce_purgatory.check_and_complete(log.partition)
         self._notify_coordinator(log.partition)
 
@@ -373,7 +394,20 @@ class ReplicaManager:
         self.fetch_purgatory.try_complete_else_watch(operation, keys, self.clock.monotonic_ms())
 
     def read_after_waiting(self, params: FetchParams, requested: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
-        """Reads again for a delayed fetch. It does not update the state of the follower, which its first read has done."""
+        """Reads again for a delayed fetch. It does not update the state of the follower, which its first read has done. A Produce or a
+        timer ends the wait; the time counts for the request of the fetch."""
+        usage = params.usage
+        if usage is None:
+            self._read_after_waiting(params, requested, on_done)
+            return
+        is_step = usage.begin()
+        try:
+            self._read_after_waiting(params, requested, on_done)
+        finally:
+            if is_step:
+                usage.end()
+
+    def _read_after_waiting(self, params: FetchParams, requested: list[RequestedPartition], on_done: Callable[[Fetched], None]) -> None:
         reading = LogReading(params, from_purgatory=True)
         if self.long_reads is not None and len(requested) > ELEMENTS_AT_ONCE:
             self.long_reads.begin(reading, requested, on_done)
@@ -413,7 +447,9 @@ class ReplicaManager:
         try:
             hosted = self.online.get(key.partition)
             if hosted is None:
+                self.host.topic_metrics.elsewhere.total_fetches += 1
                 raise self._absent(key.partition)
+            hosted.topic_metrics.total_fetches += 1
             if key.topic_id != Uuid.ZERO and (topic_id := hosted.topic_id) is not None and topic_id != key.topic_id:
                 raise InconsistentTopicId("Topic ID in the fetch session did not match the topic ID in the log.")
             if self._read_replicas is not None and params.client_metadata is not None and not params.is_from_follower:
@@ -424,13 +460,15 @@ class ReplicaManager:
         except KafkaError as error:
             return FetchResult(error.code)
         except Exception:
-            self.metrics.failed_fetches += 1
+            self._topic_metrics(key.partition).failed_fetches += 1
             # A negative size is an error of the client, although Kafka answers UNKNOWN_SERVER_ERROR. Other errors are logged with a trace.
             _log.error("Error processing fetch with max size %d from %s", max_bytes, key.partition, exc_info=max_bytes >= 0)
             return FetchResult(_UNKNOWN_SERVER_ERROR)
         data = read.fetched
         # From version 3 on no incomplete batch is sent: if the first batch does not fit, the partition has no records.
         records = None if data.first_entry_incomplete and not params.hard_max_bytes else data.records
+        if params.is_from_follower and self.quotas.leader.is_in_use and self.must_wait(hosted, params.replica_id, monotonic_ms):
+            records = None
         return FetchResult(
             0,
             read.high_watermark,
@@ -441,7 +479,15 @@ class ReplicaManager:
             read.diverging_epoch,
             -1,
             data.offset if data.offset.offset >= 0 else None,
+            hosted.topic_metrics,
         )
+
+    def must_wait(self, hosted: Partition, replica_id: int, monotonic_ms: int) -> bool:
+        """Whether a follower gets no records of a partition for now: it is throttled, not in sync, and the throttle is exceeded."""
+        if replica_id in hosted.isr.committed:
+            return False
+        quota = self.quotas.leader
+        return quota.is_throttled(hosted.partition) and quota.is_exceeded(monotonic_ms)
 
     # -- deleting records
 
@@ -530,10 +576,10 @@ class ReplicaManager:
 
     def advance_moves(self, now_ms: int) -> bool:
         """Copies one slice; returns whether there is more to copy."""
-        return self.mover.advance(now_ms)
+        return self.mover.advance(now_ms, self.clock.monotonic_ms())
 
     def log_dir_failed(self, path: str) -> None:
-        """The disk of a log directory failed, and the log manager has closed its logs."""
+        """A hook of the log manager: the disk of a log directory failed, and its logs are closed."""
         failed = [hosted for hosted in self.online.values() if hosted.log is not None and hosted.log.log_dir == path]
         self.mover.dir_failed(path)
         _log.warning("Stopped serving replicas in dir %s: %s", path, ", ".join(str(hosted.partition) for hosted in failed) or "none")
@@ -554,20 +600,31 @@ class ReplicaManager:
     # -- control requests
 
     def become_leader_or_follower(
-        self, request: LeaderAndIsrRequest, version: int = LeaderAndIsrRequest.HIGHEST_VERSION
+        self,
+        request: LeaderAndIsrRequest,
+        version: int = LeaderAndIsrRequest.HIGHEST_VERSION,
+        correlation_id: int = loggers.NO_CORRELATION_ID,
     ) -> LeaderAndIsrResponse:
-        return replica_states.become_leader_or_follower(self, request, version)
+        return replica_states.become_leader_or_follower(self, request, version, correlation_id)
 
-    def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        return replica_states.stop_replicas(self, request)
+    def stop_replicas(self, request: StopReplicaRequest, correlation_id: int = loggers.NO_CORRELATION_ID) -> StopReplicaResponse:
+        return replica_states.stop_replicas(self, request, correlation_id)
 
-    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    def update_metadata(self, request: UpdateMetadataRequest, correlation_id: int = loggers.NO_CORRELATION_ID) -> UpdateMetadataResponse:
         if request.controller_epoch < self.controller_epoch:
-            _log.warning("Ignoring UpdateMetadata from old controller %d of epoch %d", request.controller_id, request.controller_epoch)
+            _state_changes.warning(
+                "[Broker id=%d] Received update metadata request with correlation id %d from an old controller %d with epoch %d. "
+                "Latest known controller epoch is %d",
+                self.broker_id,
+                correlation_id,
+                request.controller_id,
+                request.controller_epoch,
+                self.controller_epoch,
+            )
             return UpdateMetadataResponse(int(ErrorCode.STALE_CONTROLLER_EPOCH))
         self.controller_epoch = request.controller_epoch
         alive = self.metadata_cache.alive_brokers()
-        deleted = self.metadata_cache.update(request)
+        deleted = self.metadata_cache.update(request, correlation_id)
         if deleted:
             for on_deleted in self.on_partitions_deleted:
                 on_deleted(deleted)

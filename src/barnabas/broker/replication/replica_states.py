@@ -10,9 +10,12 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
+from barnabas import loggers
 from barnabas.broker.partitions.partition import Partition
 from barnabas.errors import KafkaError, KafkaStorageError, OutOfDescriptors
+from barnabas.loggers import TRACE
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.message_text import kafka_text
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from barnabas.protocol.messages.leader_and_isr_response import (
     LeaderAndIsrPartitionError,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replication.replica_manager import ReplicaManager
 
 _log = logging.getLogger(__name__)
+_state_changes = logging.getLogger(loggers.STATE_CHANGE)
 
 NO_EPOCH: Final = -1
 EPOCH_DURING_DELETE: Final = -2  # a deletion does not raise the epoch, and is never stale
@@ -56,14 +60,46 @@ class _PartitionChange:
         self.state = state
 
 
+class _Source:
+    """The request that a line of the state-change log is about: its controller and its correlation id."""
+
+    def __init__(self, replicas: ReplicaManager, request: LeaderAndIsrRequest | StopReplicaRequest, correlation_id: int) -> None:
+        self.broker_id = replicas.broker_id
+        self.correlation_id = correlation_id
+        self.controller_id = request.controller_id
+        self.epoch = request.controller_epoch
+
+    def ignored(self, kind: str, partition: TopicPartition, reason: str, level: int = logging.WARNING) -> None:
+        if _state_changes.isEnabledFor(level):
+            _state_changes.log(
+                level,
+                "[Broker id=%d] Ignoring %s from controller %d with correlation id %d epoch %d for partition %s %s",
+                self.broker_id,
+                kind,
+                self.controller_id,
+                self.correlation_id,
+                self.epoch,
+                partition,
+                reason,
+            )
+
+
+_OFFLINE: Final = "as the local replica for the partition is in an offline log directory"
+
+
 # -- leading and following
 
 
-def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+def become_leader_or_follower(
+    replicas: ReplicaManager, request: LeaderAndIsrRequest, version: int, correlation_id: int = loggers.NO_CORRELATION_ID
+) -> LeaderAndIsrResponse:
     if request.controller_epoch < replicas.controller_epoch:
-        _log.warning(
-            "Ignoring LeaderAndIsr request from controller %d since its controller epoch %d is old. Latest known controller epoch is %d",
+        _state_changes.warning(
+            "[Broker id=%d] Ignoring LeaderAndIsr request from controller %d with correlation id %d since its controller epoch %d is old. "
+            "Latest known controller epoch is %d",
+            replicas.broker_id,
             request.controller_id,
+            correlation_id,
             request.controller_epoch,
             replicas.controller_epoch,
         )
@@ -71,10 +107,16 @@ def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrReq
     replicas.controller_epoch = request.controller_epoch
     changes = list(_changes(request))
     errors: Errors = {}
-    accepted = [change for change in changes if _is_acceptable(replicas, change, request.is_kraft_controller, errors)]
+    source = _Source(replicas, request, correlation_id)
+    is_traced = _state_changes.isEnabledFor(TRACE)
+    if is_traced:
+        _trace_received(source, changes)
+    accepted = [change for change in changes if _is_acceptable(replicas, change, request.is_kraft_controller, errors, source)]
     led = [change for change in accepted if change.state.leader == replicas.broker_id]
     followed = [change for change in accepted if change.state.leader != replicas.broker_id]
     fetchers = replicas.fetchers
+    if is_traced:
+        _trace_transitions(source, led, followed, "Handling", " starting")
     if fetchers is not None:
         fetchers.stop(change.partition for change in led)  # no batch of the old leader may be appended after the first own record
     leaders = [hosted for change in led if (hosted := _make_leader(replicas, change, errors)) is not None]
@@ -84,9 +126,39 @@ def become_leader_or_follower(replicas: ReplicaManager, request: LeaderAndIsrReq
     if fetchers is not None:
         fetchers.follow(followers)
         fetchers.stop_idle()
+    if is_traced:
+        _trace_transitions(source, led, followed, "Completed", " for")
     for on_change in replicas.on_leadership_change:
         on_change(leaders, followers)
     return _response(changes, errors, version)
+
+
+def _trace_received(source: _Source, changes: Iterable[_PartitionChange]) -> None:
+    for change in changes:
+        _state_changes.log(
+            TRACE,
+            "[Broker id=%d] Received LeaderAndIsr request %s correlation id %d from controller %d epoch %d",
+            source.broker_id,
+            kafka_text(change.state),
+            source.correlation_id,
+            source.controller_id,
+            source.epoch,
+        )
+
+
+def _trace_transitions(
+    source: _Source, led: Iterable[_PartitionChange], followed: Iterable[_PartitionChange], verb: str, relation: str
+) -> None:
+    text = (
+        f"[Broker id={source.broker_id}] {verb} LeaderAndIsr request correlationId {source.correlation_id} from controller "
+        f"{source.controller_id} epoch {source.epoch}{relation} the "
+    )
+    for change in led:
+        _state_changes.log(TRACE, "%sbecome-leader transition for partition %s", text, change.partition)
+    for change in followed:
+        _state_changes.log(
+            TRACE, "%sbecome-follower transition for partition %s with leader %d", text, change.partition, change.state.leader
+        )
 
 
 def refused_states(request: LeaderAndIsrRequest, version: int, error: ErrorCode) -> LeaderAndIsrResponse:
@@ -103,10 +175,12 @@ def _changes(request: LeaderAndIsrRequest) -> Iterator[_PartitionChange]:
         yield _PartitionChange(state.topic_name, Uuid.ZERO, state)
 
 
-def _is_acceptable(replicas: ReplicaManager, change: _PartitionChange, is_kraft_controller: bool, errors: Errors) -> bool:
+def _is_acceptable(replicas: ReplicaManager, change: _PartitionChange, is_kraft_controller: bool, errors: Errors, source: _Source) -> bool:
     """Whether the state is newer than that of this broker. A state that only adds a topic id is applied here."""
     partition, state = change.partition, change.state
+    request = "LeaderAndIsr request"
     if partition in replicas.offline:
+        source.ignored(request, partition, _OFFLINE)
         errors[partition] = int(ErrorCode.KAFKA_STORAGE_ERROR)
         return False
     hosted = replicas.online.get(partition)
@@ -114,20 +188,39 @@ def _is_acceptable(replicas: ReplicaManager, change: _PartitionChange, is_kraft_
     known_id = None if log is None else log.topic_id
     current_epoch = NO_EPOCH if hosted is None else hosted.leader_epoch
     if change.topic_id is not None and known_id is not None and known_id != change.topic_id:
-        _log.error("Topic ID %s of %s does not match the topic ID received: %s", known_id, partition, change.topic_id)
+        _state_changes.error(
+            "[Broker id=%d] Topic ID in memory: %s does not match the topic ID for partition %s received: %s.",
+            source.broker_id,
+            known_id,
+            partition,
+            change.topic_id,
+        )
         errors[partition] = int(ErrorCode.INCONSISTENT_TOPIC_ID)
     elif state.leader_epoch > current_epoch or (state.leader_epoch == current_epoch and is_kraft_controller):
         if replicas.broker_id in state.replicas:
             return True
-        _log.warning("Ignoring LeaderAndIsr for %s: this broker is not in the assigned replica list %s", partition, state.replicas)
+        source.ignored(request, partition, f"as itself is not in assigned replica list {','.join(map(str, state.replicas))}")
         errors[partition] = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     elif state.leader_epoch == current_epoch and change.topic_id is not None and known_id is None and log is not None:
         log.assign_topic_id(change.topic_id)  # a cluster that is upgraded gets topic ids without a new leader epoch
+        _state_changes.info(
+            "[Broker id=%d] Updating log for %s to assign topic ID %s from LeaderAndIsr request from controller %d with correlation id %d "
+            "epoch %d",
+            source.broker_id,
+            partition,
+            change.topic_id,
+            source.controller_id,
+            source.correlation_id,
+            source.epoch,
+        )
         errors[partition] = int(ErrorCode.NONE)
     else:
-        # Every new controller sends all partitions again with the same leader epoch.
-        level = logging.DEBUG if state.leader_epoch == current_epoch else logging.INFO
-        _log.log(level, "Ignoring LeaderAndIsr for %s: its leader epoch %d is not above %d", partition, state.leader_epoch, current_epoch)
+        epoch = f"since its associated leader epoch {state.leader_epoch}"
+        if state.leader_epoch == current_epoch:
+            # At INFO in Kafka. Every new controller sends all partitions again with the same leader epoch.
+            source.ignored(request, partition, f"{epoch} matches the current leader epoch", logging.DEBUG)
+        else:
+            source.ignored(request, partition, f"{epoch} is smaller than the current leader epoch {current_epoch}")
         errors[partition] = int(ErrorCode.STALE_CONTROLLER_EPOCH)
     return False
 
@@ -166,6 +259,7 @@ def _open(replicas: ReplicaManager, change: _PartitionChange, errors: Errors) ->
         errors[partition] = error.code
         if hosted.log is None:
             replicas.online.pop(partition, None)  # as if the request had not named it
+            hosted.close()
     except KafkaStorageError as error:
         _log.error("Skipped the state change of %s since its log is in an offline log directory: %s", partition, error)
         errors[partition] = error.code
@@ -219,19 +313,37 @@ def _response(changes: Iterable[_PartitionChange], errors: Errors, version: int,
 # -- stopping
 
 
-def stop_replicas(replicas: ReplicaManager, request: StopReplicaRequest) -> StopReplicaResponse:
+def stop_replicas(
+    replicas: ReplicaManager, request: StopReplicaRequest, correlation_id: int = loggers.NO_CORRELATION_ID
+) -> StopReplicaResponse:
     if request.controller_epoch < replicas.controller_epoch:
-        _log.warning(
-            "Ignoring StopReplica request from controller %d since its controller epoch %d is old. Latest known controller epoch is %d",
+        _state_changes.warning(
+            "[Broker id=%d] Ignoring StopReplica request from controller %d with correlation id %d since its controller epoch %d is old. "
+            "Latest known controller epoch is %d",
+            replicas.broker_id,
             request.controller_id,
+            correlation_id,
             request.controller_epoch,
             replicas.controller_epoch,
         )
         return StopReplicaResponse(int(ErrorCode.STALE_CONTROLLER_EPOCH))
     replicas.controller_epoch = request.controller_epoch
     response = StopReplicaResponse(int(ErrorCode.NONE))
+    source = _Source(replicas, request, correlation_id)
+    is_traced = _state_changes.isEnabledFor(TRACE)
     for partition, state in _stops(request):
-        error = _stop(replicas, partition, state)
+        if is_traced:
+            _state_changes.log(
+                TRACE,
+                "[Broker id=%d] Received StopReplica request %s correlation id %d from controller %d epoch %d for partition %s",
+                source.broker_id,
+                kafka_text(state),
+                correlation_id,
+                source.controller_id,
+                source.epoch,
+                partition,
+            )
+        error = _stop(replicas, partition, state, source)
         response.partition_errors.append(StopReplicaPartitionError(partition.topic, partition.partition, error))
     return response
 
@@ -255,21 +367,24 @@ def _stops(request: StopReplicaRequest) -> Iterator[tuple[TopicPartition, StopRe
         yield TopicPartition(single.topic_name, index), StopReplicaPartitionState(index, NO_EPOCH, request.delete_partitions)
 
 
-def _stop(replicas: ReplicaManager, partition: TopicPartition, state: StopReplicaPartitionState) -> int:
+def _stop(replicas: ReplicaManager, partition: TopicPartition, state: StopReplicaPartitionState, source: _Source) -> int:
+    request = f"StopReplica request (delete={'true' if state.delete_partition else 'false'})"
     if partition in replicas.offline:
+        source.ignored(request, partition, _OFFLINE)
         return int(ErrorCode.KAFKA_STORAGE_ERROR)
     hosted = replicas.online.get(partition)
     if hosted is not None and state.leader_epoch not in (EPOCH_DURING_DELETE, NO_EPOCH) and state.leader_epoch < hosted.leader_epoch:
-        _log.warning("Ignoring StopReplica for %s: leader epoch %d is below %d", partition, state.leader_epoch, hosted.leader_epoch)
+        epochs = f"leader epoch {state.leader_epoch} is smaller than the current leader epoch {hosted.leader_epoch}"
+        source.ignored(request, partition, f"since its associated {epochs}")
         return int(ErrorCode.FENCED_LEADER_EPOCH)
     if replicas.fetchers is not None:
         replicas.fetchers.stop([partition])
-    error = _delete(replicas, partition, hosted) if state.delete_partition else int(ErrorCode.NONE)
+    error = _delete(replicas, partition, hosted, source) if state.delete_partition else int(ErrorCode.NONE)
     replicas.wake(partition)
     return error
 
 
-def _delete(replicas: ReplicaManager, partition: TopicPartition, hosted: Partition | None) -> int:
+def _delete(replicas: ReplicaManager, partition: TopicPartition, hosted: Partition | None, source: _Source) -> int:
     """Deletes the partition and its log. There may be a log without a partition: its topic was deleted while this broker was down."""
     if hosted is not None:
         del replicas.online[partition]
@@ -278,6 +393,7 @@ def _delete(replicas: ReplicaManager, partition: TopicPartition, hosted: Partiti
         replicas.mover.stop(partition)
         replicas.log_manager.delete(partition)
     except KafkaStorageError as error:
+        source.ignored("StopReplica request (delete=true)", partition, _OFFLINE, logging.ERROR)
         _log.error("Could not delete the log of %s: %s", partition, error)
         return error.code
     return int(ErrorCode.NONE)

@@ -8,7 +8,7 @@ cleaned is marked uncleanable with a warning, and the others are still cleaned.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from barnabas.errors import KafkaStorageError
@@ -37,6 +37,7 @@ class CleanerManager:
         self.max_compaction_delay_ms = 0  # of the log that has waited longest past its max.compaction.lag.ms
         self.last_run_ms = 0
         self.last_stats: CleanerStats | None = None
+        self.io_bytes = 0  # that cleanings have read and written
         self._dirs = dirs
         self._logs = logs
         self._states = CleaningStates()
@@ -91,6 +92,7 @@ class CleanerManager:
         if step is None:
             self._done(cleaning, now_ms)
             return None
+        self.io_bytes += step.bytes
         return step._replace(wait_ms=self._throttler.observe(step.bytes, monotonic_ms))
 
     def run_once(self, now_ms: int, monotonic_ms: int = 0) -> bool:
@@ -185,14 +187,20 @@ class CleanerManager:
             self.abort_and_pause(partition)
             self._states.resume(partition)
 
-    def retired(self, log: Log) -> None:
-        """A log is no longer compacted. Its entry stays in the checkpoint: the log has gaps, which are not losses."""
-        self.abort(log.partition)
-        if log.partition in self._logs and log.partition not in self._checkpoints_of(log.log_dir):
-            self._checkpoint(log.log_dir, log.host, {log.partition: log.log_start_offset})
+    def retired(self, logs: Sequence[Log]) -> None:
+        """Logs are no longer compacted. Their entries stay in the checkpoint: the logs have gaps, which are not losses.
+
+        Each directory writes its checkpoint once: a write is synced, and the default of a broker may concern thousands of logs."""
+        by_dir: dict[str, list[Log]] = {}
+        for log in logs:
+            self.abort(log.partition)
+            if log.partition in self._logs and log.partition not in self._checkpoints_of(log.log_dir):
+                by_dir.setdefault(log.log_dir, []).append(log)
+        for log_dir, retired in by_dir.items():
+            self._checkpoint(log_dir, retired[0].host, {log.partition: log.log_start_offset for log in retired})
 
     def note_gaps(self, log: Log) -> None:
-        """For a log whose leader's log was compacted: as `retired`, but raises OSError if the checkpoint cannot be written."""
+        """For a log whose leader's log was compacted: as for a retired log, but raises OSError if the checkpoint cannot be written."""
         checkpoints = self._checkpoints_of(log.log_dir)
         if log.log_dir in self._dirs and log.partition not in checkpoints:
             with_log = {**checkpoints, log.partition: log.log_start_offset}
@@ -201,6 +209,16 @@ class CleanerManager:
 
     def uncleanable_partitions(self, log_dir: str) -> frozenset[TopicPartition]:
         return frozenset(self._uncleanable.get(log_dir, ()))
+
+    def uncleanable_bytes(self, log_dir: str) -> int:
+        """The bytes of closed segments of uncleanable partitions that were never cleaned."""
+        total = 0
+        for partition in self._uncleanable.get(log_dir, ()):
+            log = self._logs.get(partition)
+            if log is not None:
+                first_dirty = max(self._checkpoints_of(log_dir).get(partition, 0), log.log_start_offset)
+                total += sum(segment.size for segment in log.segments.between(first_dirty, log.active_segment.base_offset))
+        return total
 
     def _is_uncleanable(self, log: Log) -> bool:
         return log.partition in self._uncleanable.get(log.log_dir, ())

@@ -129,7 +129,7 @@ class RecordFilter:
                 stays.append(0)
             index += 1
         if cursor.record_end != end:
-            raise CorruptRecord(f"{end - cursor.record_end} bytes stand behind the last of {count} records")
+            raise CorruptRecord(f"{end - cursor.record_end} bytes follow the last of {count} records")
         self.messages_read += count
         if kept == 0:
             return None

@@ -26,6 +26,12 @@ RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"  # everyth
 REPLICATION_OFFSET_CHECKPOINT: Final = "replication-offset-checkpoint"  # high watermarks
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"  # keeps records deleted by DeleteRecords from coming back
 CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"  # first dirty offsets
+CHECKPOINTS: Final = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
 
 CHECKPOINT_VERSION: Final = 0
 CHECKPOINT_BYTES_MAX: Final = 64 * 1024 * 1024  # 250,000 partitions with names of the greatest length

@@ -38,6 +38,7 @@ CLUSTER_METADATA_DIR: Final = "__cluster_metadata-0"
 CONVERSION_DIR: Final = "barnabas-conversion"
 SECURE_DIR: Final = "secure"  # certificates and passwords of `barnabas up --secure`
 CONVERSION_JOURNAL: Final = "journal.json"
+RESTORE_MARK: Final = "barnabas-restore"  # `barnabas restore` puts this file into a directory first, and removes it last
 
 
 def is_unused_log_dir(files: AnyFiles, path: str) -> bool:
@@ -130,6 +131,11 @@ class LogDir:
         return [name for name in self._directories() if names.parse_partition_dir(name) is None]
 
     def _directories(self) -> list[str]:
+        if self.files.exists(f"{self.path}/{RESTORE_MARK}"):
+            raise InvalidMetaProperties(
+                f"`barnabas restore` is writing into {self.path}, or was interrupted: wait for it, or remove what is in the directory and "
+                "restore again"
+            )
         directories: list[str] = []
         for entry in self.files.list_dir(self.path):
             if not entry.is_dir or entry.name in (CLUSTER_METADATA_DIR, SECURE_DIR) or self._is_of_conversion(entry.name):

@@ -108,7 +108,7 @@ class AnyFiles(Protocol):
 
     def shut_out_others(self, path: str) -> bool:
         """Removes all permissions of others (neither owner nor group) on a path; returns whether they had any. Raises PermissionError if
-        the path belongs to another user, or is meant for everybody."""
+        the path belongs to another user, or all users may write to it."""
 
     def remove(self, path: str, missing_ok: bool = False) -> bool:
         """Removes a file; returns whether there was one. An open `AnyFile` of it may be used until it is closed."""

@@ -249,7 +249,7 @@ class Files:
         if not mode & stat.S_IRWXO:
             return False
         if mode & stat.S_ISVTX:
-            raise PermissionError(errno.EPERM, "it is meant for everybody, as /tmp is", path)
+            raise PermissionError(errno.EPERM, "all users may write to it, as to /tmp", path)
         os.chmod(path, stat.S_IMODE(mode) & ~stat.S_IRWXO)
         return True
 

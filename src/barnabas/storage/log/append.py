@@ -7,6 +7,7 @@ offset or after it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -15,12 +16,15 @@ from barnabas.records.batch import MAGIC_V2, NO_TIMESTAMP, Batch, read_batches
 from barnabas.records.crc import is_valid
 from barnabas.records.validation.validation import CLIENT
 from barnabas.records.validation.validator import Validated
+from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
 from barnabas.storage.producers.state import BatchMetadata
 from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.topic_partition import TopicPartition
 
 UNKNOWN_OFFSET: Final = -1
+
+_log = logging.getLogger(__name__)
 
 
 class LogAppend:
@@ -75,6 +79,8 @@ class LogAppendInfo:
         converted_records: int = 0,
         looked_at: int = 0,
         must_flush: bool = False,
+        temporary_bytes: int = 0,
+        conversion_ns: int = 0,
     ) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
@@ -87,6 +93,8 @@ class LogAppendInfo:
         self.converted_records = converted_records
         self.looked_at = looked_at
         self.must_flush = must_flush
+        self.temporary_bytes = temporary_bytes
+        self.conversion_ns = conversion_ns
 
 
 def nothing_appended(log_start_offset: int) -> LogAppendInfo:
@@ -166,3 +174,15 @@ def has_gap(batches: Sequence[Batch], log_end_offset: int) -> bool:
             return True
         expected = batch.next_offset
     return False
+
+
+def assign_epochs(epochs: LeaderEpochCache, batches: Iterable[Batch], partition: TopicPartition) -> None:
+    """Notes the leader epochs that begin in the batches of an append."""
+    for batch in batches:
+        if batch.magic < MAGIC_V2:
+            if epochs.entries:
+                # Old formats have no leader epoch: without the cache, truncation falls back to the high watermark, which is safe.
+                _log.warning("Clearing leader epoch cache of %s after append with message format v%d", partition, batch.magic)
+                epochs.clear_and_flush()
+        elif batch.leader_epoch != epochs.latest_epoch and batch.leader_epoch >= 0:
+            epochs.assign(int(batch.leader_epoch), int(batch.base_offset))

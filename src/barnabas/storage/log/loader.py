@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from barnabas.errors import CorruptCheckpoint, CorruptIndex, SegmentOffsetOverflow
 from barnabas.storage.directory import names
@@ -28,6 +28,9 @@ from barnabas.storage.segments.surgery import replace_segments, split_overflowed
 from barnabas.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+MISSING_OFFSET_INDEX: Final = "Could not find offset index file"
+MISSING_TIME_INDEX: Final = "Could not find time index file"
 
 T = TypeVar("T")
 
@@ -211,9 +214,9 @@ class _Loader:
     def _index_fault(self, segment: Segment, listing: set[str]) -> str | None:
         prefix = names.offset_prefix(segment.base_offset)
         if prefix + names.INDEX_SUFFIX not in listing:
-            return "there is no offset index file"
+            return MISSING_OFFSET_INDEX
         if prefix + names.TIME_INDEX_SUFFIX not in listing:
-            return "there is no time index file"
+            return MISSING_TIME_INDEX
         if prefix + names.TXN_INDEX_SUFFIX in listing:
             try:
                 segment.txn_index.sanity_check()
@@ -255,7 +258,17 @@ class _Loader:
         # In order, before the unflushed segments: the producer state of a segment is rebuilt from the segments before it.
         for segment, fault in self.to_repair:
             if segment not in unflushed:
-                _log.error("Recovering segment %s and rebuilding its index files: %s", segment.file.path, fault)
+                if fault in (MISSING_OFFSET_INDEX, MISSING_TIME_INDEX):
+                    _log.error(
+                        "%s corresponding to log file %s, recovering segment and rebuilding index files...", fault, segment.file.path
+                    )
+                else:
+                    _log.warning(
+                        "Found a corrupted index file corresponding to log file %s due to %s, recovering segment and rebuilding index "
+                        "files...",
+                        segment.file.path,
+                        fault,
+                    )
                 self._recover_segment(segment)
         self._recover_unflushed(unflushed)
         if request.clean_shutdown and len(self.segments) and self.segments.active.is_torn:

@@ -2,9 +2,7 @@
 """The log of one partition: an append-only sequence of batches cut into segments.
 
 An append checks the batches, assigns their offsets, checks the producers, writes, and only then moves the log end offset. A read returns a
-slice of a file, up to the offset that the reader may see. Four offsets describe a log:
-
-    log start offset  ≤  last stable offset  ≤  high watermark  ≤  log end offset
+slice of a file, up to the offset that the reader may see: `VisibleOffsets` has these offsets.
 
 A Log runs on one thread and accesses the disk only through its segments. Its host does whatever takes long or must wait.
 """
@@ -12,7 +10,7 @@ A Log runs on one thread and accesses the disk only through its segments. Its ho
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from barnabas.errors import (
@@ -23,7 +21,7 @@ from barnabas.errors import (
     OutOfDescriptors,
     RecordBatchTooLarge,
 )
-from barnabas.records.batch import MAGIC_V2, Batch, entry_size
+from barnabas.records.batch import entry_size
 from barnabas.records.validation.long_validation import LongValidation, placed, validate_whole
 from barnabas.records.validation.validator import REPLICATION, Validated, ValidationRules, validate
 from barnabas.storage.directory import names
@@ -39,6 +37,7 @@ from barnabas.storage.log.append import (
     LogAppend,
     LogAppendInfo,
     analyze_replicated,
+    assign_epochs,
     check_sizes,
     duplicate_of,
     has_gap,
@@ -47,6 +46,8 @@ from barnabas.storage.log.append import (
 )
 from barnabas.storage.log.durability import NEVER_MS, Durability, FlushPlan
 from barnabas.storage.log.fetch import FetchData, FetchIsolation, Hole, aborted_in, collect_aborted, read_segments
+from barnabas.storage.log.noted_losses import NotedLosses
+from barnabas.storage.log.visible_offsets import VisibleOffsets
 from barnabas.storage.log_config import INT_MAX, LogConfig
 from barnabas.storage.log_offset import LogOffset
 from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
@@ -61,7 +62,7 @@ from barnabas.uuid import Uuid
 _log = logging.getLogger(__name__)
 
 
-class Log:
+class Log(VisibleOffsets):
     def __init__(
         self,
         files: AnyFiles,
@@ -83,12 +84,10 @@ class Log:
         gaps_are_losses: bool = False,
     ) -> None:
         """Created by `loader.load_log`, from the state of the log directory."""
+        super().__init__(partition, segments, producers, log_start_offset, log_end_offset)
         self.files = files
         self.directory = directory
         self.log_dir = directory.rpartition("/")[0]
-        self.partition = partition
-        self.segments = segments
-        self.producers = producers
         self.epochs = epochs
         self.metadata_file = metadata_file
         self.host = host
@@ -98,12 +97,9 @@ class Log:
         self._loaded_base = segments.active.base_offset
         self.jitter = jitter
         self.has_role = False  # whether this broker has become leader or follower; until then the high watermark is unknown
-        self._log_end_offset = log_end_offset
-        self._high_watermark = LogOffset(log_start_offset)
-        self._first_unstable: LogOffset | None = None
         self.gaps_are_losses = gaps_are_losses  # compaction has never removed records, neither here nor at the leader
         self._gaps_noted = False  # whether the host has made durable that the log has gaps
-        self._losses_noted: set[int] = set()
+        self._losses = NotedLosses(partition)
         self._closed = False
         self._failure: str | None = None  # the error of the disk, after which nothing is read or written
         self._topic_id = metadata_file.read().topic_id if metadata_file.exists() else None
@@ -169,116 +165,21 @@ class Log:
     # -- offsets
 
     @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record."""
-        return self._log_end_offset
-
-    @property
-    def end(self) -> LogOffset:
-        active = self.segments.active
-        return LogOffset(self._log_end_offset, active.base_offset, active.size)
-
-    @property
     def recovery_point(self) -> int:
         """All records below it are synced."""
         return self.durability.recovery_point
-
-    @property
-    def high_watermark(self) -> int:
-        return self._high_watermark.offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Every transaction below it is committed or aborted; read_committed stops here."""
-        unstable = self._first_unstable
-        if unstable is not None and unstable.offset < self._high_watermark.offset:
-            return unstable.offset
-        return self._high_watermark.offset
-
-    def fetch_high_watermark(self) -> LogOffset:
-        """The high watermark with its segment and position, which are looked up once if only the offset is known."""
-        if not self._high_watermark.has_position:
-            self._set_high_watermark(self._place(self._high_watermark.offset))
-        return self._high_watermark
-
-    def fetch_last_stable_offset(self) -> LogOffset:
-        high_watermark = self.fetch_high_watermark()
-        unstable = self._first_unstable
-        if unstable is None or unstable.offset >= high_watermark.offset:
-            return high_watermark
-        if not unstable.has_position:
-            self._first_unstable = unstable = self._place(unstable.offset)
-        return unstable
-
-    def update_high_watermark(self, offset: int) -> int:
-        """Sets the high watermark of a follower to that of its leader, limited to log start and log end; returns the new one."""
-        if offset < self.log_start_offset:
-            self._set_high_watermark(LogOffset(self.log_start_offset))
-        elif offset >= self._log_end_offset:
-            self._set_high_watermark(self.end)
-        else:
-            self._set_high_watermark(LogOffset(offset))
-        return self.high_watermark
-
-    def maybe_increment_high_watermark(self, new: LogOffset) -> LogOffset | None:
-        """Moves the high watermark of a leader forward; returns the old one, or None if it has not moved."""
-        if new.offset > self._log_end_offset:
-            raise ValueError(f"High watermark {new.offset} update exceeds current log end offset {self._log_end_offset}")
-        old = self.fetch_high_watermark()
-        if old.offset < new.offset or (old.offset == new.offset and old.on_older_segment(new)):
-            self._set_high_watermark(new)
-            return old
-        return None
-
-    def _set_high_watermark(self, new: LogOffset) -> None:
-        if new.offset < 0:
-            raise ValueError("High watermark offset should be non-negative")
-        if new.offset < self._high_watermark.offset:
-            _log.warning("Non-monotonic update of high watermark of %s from %d to %d", self.partition, self.high_watermark, new.offset)
-        self._high_watermark = new
-        self.producers.on_high_watermark_updated(new.offset)
-        self._update_first_unstable()
-
-    def pull_high_watermark_to_end(self) -> None:
-        """After a roll: where the high watermark is the log end offset, its position becomes the new active segment."""
-        if self._high_watermark.offset >= self._log_end_offset:
-            self._set_high_watermark(self.end)
-
-    def move_high_watermark_to_end(self) -> None:
-        """After the log was emptied: there is nothing below the log end offset."""
-        self._set_high_watermark(self.end)
-
-    def update_visible_offsets(self) -> None:
-        """After a truncation: the high watermark is at most the log end offset, and the first unstable offset may have gone."""
-        if self._high_watermark.offset >= self._log_end_offset:
-            self._set_high_watermark(self.end)
-        else:
-            self._update_first_unstable()
 
     def reset_end(self, offset: int, active_was_cut: bool) -> None:
         """Sets the log end offset after a truncation has removed the records from `offset` on."""
         self._log_end_offset = offset
         self.durability.truncated(offset, active_was_cut)
 
-    def _update_first_unstable(self) -> None:
-        first = self.producers.first_unstable_offset
-        if first is not None and (first.offset < self.log_start_offset or not first.has_position):
-            first = self._place(max(first.offset, self.log_start_offset))
-        self._first_unstable = first
-
     def _place(self, offset: int) -> LogOffset:
-        """An offset with its segment and position, without them if the offset is out of range."""
         try:
             place = self._read_bounded(offset, 1, self.end, False, False).offset
             return LogOffset(offset, place.segment_base, place.position)
         except OffsetOutOfRange:
             return LogOffset(offset)
-
-    def _update_log_start(self, offset: int) -> None:
-        self.log_start_offset = offset
-        if self._high_watermark.offset < offset:
-            self.update_high_watermark(offset)
-        # The recovery point stays: a crash may lose the new start, and then unflushed records below it must be recovered.
 
     def increment_log_start_offset(self, offset: int, reason: str) -> bool:
         """Makes the records below an offset unreadable (DeleteRecords, retention); returns whether the log start offset has moved."""
@@ -369,7 +270,7 @@ class Log:
         """Writes checked records. The order of the steps is Kafka's: rejected records are not written, and written ones count at once."""
         try:
             self.metadata_file.maybe_flush()  # the topic id must be on disk before any data is
-            self._assign_epochs(records.batches)
+            assign_epochs(self.epochs, records.batches, self.partition)
             if records.size > self.config.segment_bytes:
                 raise RecordBatchTooLarge(
                     f"Message batch size is {records.size} bytes in append to partition {self.partition}, "
@@ -403,6 +304,8 @@ class Log:
             records.converted_count,
             max(records.size, records.temporary_bytes),
             self._awaits_flush(records.last_offset),
+            records.temporary_bytes,
+            records.conversion_ns,
         )
 
     def _awaits_flush(self, last_offset: int) -> bool:
@@ -415,17 +318,6 @@ class Log:
         for txn in updates.completed:
             segment.add_aborted(txn, self.producers.last_stable_offset(txn))
             self.producers.complete_txn(txn)
-
-    def _assign_epochs(self, batches: Iterable[Batch]) -> None:
-        epochs = self.epochs
-        for batch in batches:
-            if batch.magic < MAGIC_V2:
-                if epochs.entries:
-                    # Old formats have no leader epoch: without the cache, truncation falls back to the high watermark, which is safe.
-                    _log.warning("Clearing leader epoch cache of %s after append with message format v%d", self.partition, batch.magic)
-                    epochs.clear_and_flush()
-            elif batch.leader_epoch != epochs.latest_epoch and batch.leader_epoch >= 0:
-                epochs.assign(int(batch.leader_epoch), int(batch.base_offset))
 
     # -- rolling
 
@@ -486,18 +378,7 @@ class Log:
 
     def note_loss(self, up_to: int, what: str) -> None:
         """Logs that records are missing below an offset, once for each such offset."""
-        if up_to in self._losses_noted:
-            return
-        self._losses_noted.add(up_to)
-        _log.error(
-            "%s. Readers of %s get CORRUPT_MESSAGE there and may go on at offset %d. Restore the file from a copy; or, where another "
-            "broker has a replica, stop this one and delete %s: it is copied from there; or have the records before deleted (barnabas "
-            "delete-records). Where the topic once was compacted and nothing is missing, add compact to its cleanup.policy",
-            what,
-            self.partition,
-            up_to,
-            self.directory,
-        )
+        self._losses.note(up_to, what, self.directory)
 
     def collect_aborted(self, start: int, upper_bound: int) -> list[AbortedTxn]:
         """Every aborted transaction that has data in [start, upper_bound), for the cleaner."""

@@ -10,15 +10,14 @@ from collections.abc import Callable
 from barnabas.storage.disk.disk import is_shortage
 from barnabas.storage.log.durability import NEVER_MS, FlushPlan
 from barnabas.storage.log.log import Log
+from barnabas.storage.management.log_manager_hooks import LogManagerHooks
 from barnabas.storage.management.log_registry import LogRegistry
 
 
 class FlushQueue:
-    """`on_requested` is called for each request, `on_flushed` after each plan that has run."""
-
-    def __init__(self, logs: LogRegistry, disk_failed: Callable[[str, str, Exception], None]) -> None:
-        self.on_requested: Callable[[], None] = lambda: None
-        self.on_flushed: Callable[[Log], None] = lambda _: None
+    def __init__(self, logs: LogRegistry, disk_failed: Callable[[str, str, Exception], None], hooks: LogManagerHooks) -> None:
+        self._on_requested = hooks.flush_requested
+        self._on_flushed = hooks.flushed
         self._logs = logs
         self._disk_failed = disk_failed
         self._requested: dict[Log, int] = {}  # with the offset below which records must become durable
@@ -26,7 +25,7 @@ class FlushQueue:
 
     def request(self, log: Log, offset: int) -> None:
         self._requested[log] = max(offset, self._requested.get(log, 0))
-        self.on_requested()
+        self._on_requested()
 
     def request_due(self, monotonic_ms: int) -> None:
         """Requests a flush of every log whose last flush is flush.ms ago. The first call starts the interval of a log never flushed."""
@@ -85,4 +84,4 @@ class FlushQueue:
             log.flushed(plan, monotonic_ms)
         elif self._logs.holds(log):
             self.request(log, plan.recovery_point)
-        self.on_flushed(log)
+        self._on_flushed(log)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
 
 from barnabas.broker.config import BrokerConfig, validate_topic
-from barnabas.config_def import InvalidConfig
+from barnabas.config_def import LONG_MAX, InvalidConfig
 from barnabas.endpoint import EndPoint, SecurityProtocol
 from barnabas.properties import parse_properties
 
@@ -369,7 +370,7 @@ def test_a_kraft_node_may_have_any_id() -> None:
     ("properties", "message"),
     [
         ({"foo": "x"}, "Unknown topic config name: foo"),
-        ({"message.format.version": "3.0"}, "Unknown topic config name: message.format.version"),
+        ({"message.format.name": "3.0"}, "Unknown topic config name: message.format.name"),
         ({"cleanup.policy": "COMPACT"}, "Invalid value COMPACT for configuration cleanup.policy: String must be one of: compact, delete"),
         ({"cleanup.policy": "delete,,compact"}, "Configuration 'cleanup.policy' values must not be empty."),
         ({"compression.type": "ZSTD"}, "Invalid value ZSTD for configuration compression.type: String must be one of:"),
@@ -406,3 +407,39 @@ def test_what_a_topic_may_have_is_taken(properties: dict[str, str]) -> None:
 def test_a_topic_stands_on_the_broker() -> None:
     log = validate_topic({"flush.ms": "7", "internal.segment.bytes": "5"}, config(log_retention_ms="9"))
     assert (log.flush_ms, log.retention_ms, log.segment_bytes) == (7, 9, 5)
+
+
+@pytest.mark.parametrize(
+    ("cordoned", "found", "is_cordoned"),
+    [("", set(), False), ("/b", {"/b"}, False), ("/b,/a", {"/a", "/b"}, True), ("*", {"/a", "/b"}, True), ("/x/../a", {"/a"}, False)],
+)
+def test_cordoned_log_dirs_are_some_of_log_dirs(cordoned: str, found: set[str], is_cordoned: bool) -> None:
+    broker = config(log_dirs="/a,/b", cordoned_log_dirs=cordoned)
+    assert set(broker.cordoned_log_dirs) == found
+    assert broker.is_cordoned == is_cordoned
+
+
+def test_a_relative_log_dir_is_cordoned_by_its_absolute_path() -> None:
+    assert config(log_dirs="logs", cordoned_log_dirs=os.path.abspath("logs")).cordoned_log_dirs == {"logs"}
+
+
+@pytest.mark.parametrize("cordoned", ["/c", "*,/a"])
+def test_cordoned_log_dirs_that_are_not_in_log_dirs_are_refused(cordoned: str) -> None:
+    with pytest.raises(InvalidConfig, match=r"cordoned\.log\.dirs must be"):
+        config(log_dirs="/a,/b", cordoned_log_dirs=cordoned)
+
+
+def test_the_old_bound_of_timestamps_is_the_default_of_both_bounds() -> None:
+    broker = config(log_message_timestamp_difference_max_ms="5")
+    assert [broker.topic_default(f"message.timestamp.{name}.max.ms") for name in ("before", "after", "difference")] == [5, 5, 5]
+    assert validate_topic({}, broker).timestamp_before_max_ms == 5
+    newer = config(log_message_timestamp_difference_max_ms="5", log_message_timestamp_after_max_ms="9")
+    assert (newer.log_config().timestamp_before_max_ms, newer.log_config().timestamp_after_max_ms) == (5, 9)
+    unbounded = config(log_message_timestamp_after_max_ms=str(LONG_MAX)).log_config()
+    assert (unbounded.timestamp_before_max_ms, unbounded.timestamp_after_max_ms) == (LONG_MAX, LONG_MAX)
+
+
+def test_conversion_for_old_consumers_is_a_default_of_topics() -> None:
+    broker = config(log_message_downconversion_enable="false")
+    assert not validate_topic({}, broker).down_conversion
+    assert validate_topic({"message.downconversion.enable": "true"}, broker).down_conversion

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from barnabas.broker.config.alter import Operation, OpType
-from barnabas.broker.config.config_alterations import Alteration, AlterationOutcome
+from barnabas.broker.config import DynamicBrokerConfig, config_manager
+from barnabas.broker.config.alterations.alter import Operation, OpType
+from barnabas.broker.config.alterations.config_alterations import Alteration, AlterationOutcome
 from barnabas.broker.config.policies import AlterConfigMetadata
 from barnabas.config_def import ConfigResourceType
 from barnabas.errors import PolicyViolation
@@ -18,6 +19,7 @@ from barnabas.metadata.change_listener import CHANGE_EXPIRATION_MS
 from barnabas.metadata.tree import Create, CreateMode, SetData, TreeRequest
 from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, encode_config, encode_config_change
 from barnabas.topic_partition import TopicPartition
+from tests.logged import lines_of
 from tests.unit.broker.config_broker import ConfigBroker
 
 TURNS_MAX = 1000
@@ -130,8 +132,8 @@ def test_settings_that_contradict_each_other_give_way_to_the_defaults(broker: Co
 
 
 def test_a_setting_of_an_older_kafka_is_described_without_its_value(broker: ConfigBroker) -> None:
-    broker.run(broker.admin.change_topic_config("orders", {"message.format.version": "2.8"}))
-    (entry,) = broker.run(broker.manager.describe(ConfigResourceType.TOPIC, "orders", ["message.format.version"]))
+    broker.run(broker.admin.change_topic_config("orders", {"message.max.size": "2"}))
+    (entry,) = broker.run(broker.manager.describe(ConfigResourceType.TOPIC, "orders", ["message.max.size"]))
     assert (entry.value, entry.sensitive) == (None, True)
 
 
@@ -255,24 +257,29 @@ def test_a_change_while_changes_are_processed_is_not_missed(broker: ConfigBroker
 
 def test_old_notifications_are_taken_away_after_a_quarter_of_an_hour(broker: ConfigBroker) -> None:
     broker.run(broker.admin.change_topic_config("orders", {"retention.ms": "1"}))
-    broker.clock.wall_ms += CHANGE_EXPIRATION_MS
+    broker.run(heard(broker))
+    broker.clock.elapsed_ms += CHANGE_EXPIRATION_MS
     broker.run(broker.admin.change_topic_config("orders", {"retention.ms": "2"}))
     broker.run(heard(broker))
     assert len(changes(broker)) == 2
-    broker.clock.wall_ms += 1
+    broker.clock.elapsed_ms += 1
     broker.run(broker.admin.change_topic_config("orders", {"retention.ms": "3"}))
     broker.run(heard(broker))
     assert len(changes(broker)) == 2
 
 
-def test_notifications_of_before_the_start_are_passed_over_and_taken_away_when_they_are_old(tmp_path: Path) -> None:
+def test_notifications_of_before_the_start_are_passed_over_and_taken_away_a_quarter_of_an_hour_later(tmp_path: Path) -> None:
     with ConfigBroker(tmp_path, PROPERTIES, topics=["orders"]) as broker:
         broker.run(broker.admin.change_topic_config("orders", {"retention.ms": "1"}))
         broker.run(broker.manager.close())
-        broker.clock.wall_ms += CHANGE_EXPIRATION_MS + 1
+        broker.clock.wall_ms += 10 * CHANGE_EXPIRATION_MS
         broker.run(broker.start_manager())
-        assert changes(broker) == []
         assert retention_ms(broker, "orders") == 1
+        assert len(changes(broker)) == 1  # another broker may not have read it yet, whatever the wall clock says
+        broker.clock.elapsed_ms += CHANGE_EXPIRATION_MS + 1
+        broker.run(broker.admin.change_topic_config("orders", {"retention.ms": "2"}))
+        broker.run(heard(broker))
+        assert len(changes(broker)) == 1
 
 
 def test_changes_that_came_while_there_was_no_session_are_read_with_the_new_one(broker: ConfigBroker) -> None:
@@ -317,9 +324,12 @@ def test_groups_and_subscriptions_are_known_after_a_restart(broker: ConfigBroker
     alter(broker, ConfigResourceType.GROUP, "g", set_of("consumer.session.timeout.ms", "50000"))
     alter(broker, ConfigResourceType.CLIENT_METRICS, "s", set_of("interval.ms", "500"))
     broker.run(broker.manager.close())
-    broker.run(broker.start_manager())
+    subscriptions: dict[str, Mapping[str, str]] = {}
+    broker.make_manager()
+    broker.manager.on_client_metrics_change.append(subscriptions.__setitem__)
+    broker.run(broker.manager.start())
     assert broker.manager.groups == {"g": {"consumer.session.timeout.ms": "50000"}}
-    assert broker.manager.client_metrics == {"s": {"interval.ms": "500"}}
+    assert subscriptions == {"s": {"interval.ms": "500"}}
 
 
 # -- who may refuse
@@ -400,3 +410,82 @@ def test_with_validate_only_nothing_is_written(broker: ConfigBroker) -> None:
     assert broker.run(broker.admin.fetch_config("brokers", DEFAULT_ENTITY)) == {}
     assert broker.manager.groups == {}
     assert changes(broker) == []
+
+
+# -- settings without effect
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    lines = lines_of(caplog, config_manager, logging.WARNING)
+    caplog.clear()
+    return lines
+
+
+def start_again(broker: ConfigBroker) -> None:
+    broker.run(broker.manager.close())
+    broker.config = DynamicBrokerConfig(broker.config.static)
+    broker.run(broker.start_manager())
+
+
+def test_a_dynamic_setting_without_effect_is_warned_of_when_it_is_set(broker: ConfigBroker, caplog: pytest.LogCaptureFixture) -> None:
+    threads = "The setting num.io.threads has no effect here, because a broker is one event loop, which has no pools of threads"
+    alter(broker, ConfigResourceType.BROKER, "1", set_of("num.io.threads", "9"))
+    assert warned(caplog) == [threads]
+    alter(broker, ConfigResourceType.BROKER, "1", set_of("max.connections", "9"))
+    assert warned(caplog) == []
+    alter(broker, ConfigResourceType.BROKER, "1", Operation("num.io.threads", OpType.DELETE, None))
+    assert warned(caplog) == []
+    alter(broker, ConfigResourceType.BROKER, "", set_of("num.io.threads", "10"))
+    assert warned(caplog) == [threads]
+    start_again(broker)
+    assert warned(caplog) == [threads], "at the start too"
+
+
+def test_a_dynamic_setting_that_is_read_at_the_start_is_said_to_wait_for_it(broker: ConfigBroker, caplog: pytest.LogCaptureFixture) -> None:
+    line = "The setting ssl.cipher.suites has no effect until this broker starts again, because it is read at the start"
+    alter(broker, ConfigResourceType.BROKER, "1", set_of("ssl.cipher.suites", "TLS_AES_256_GCM_SHA384"))
+    assert warned(caplog) == [line]
+    alter(broker, ConfigResourceType.BROKER, "1", set_of("cordoned.log.dirs", "*"))
+    assert warned(caplog) == [], "it counts at once"
+    start_again(broker)
+    assert warned(caplog) == []
+
+
+def test_a_setting_of_topics_without_effect_is_warned_of_once(broker: ConfigBroker, caplog: pytest.LogCaptureFixture) -> None:
+    line = "The setting local.retention.ms has no effect here, because there is no tiered storage: all segments stay on local disks"
+    alter(broker, ConfigResourceType.TOPIC, "orders", set_of("local.retention.ms", "1000"))
+    alter(broker, ConfigResourceType.TOPIC, "other", set_of("local.retention.ms", "1000"))
+    assert warned(caplog) == [line]
+
+
+def test_a_setting_of_groups_without_effect_is_warned_of(broker: ConfigBroker, caplog: pytest.LogCaptureFixture) -> None:
+    alter(broker, ConfigResourceType.GROUP, "readers", set_of("share.session.timeout.ms", "50000"))
+    assert warned(caplog) == ["The setting share.session.timeout.ms has no effect here, because share groups are not served"]
+
+
+def test_a_quota_that_changes_while_the_start_resolves_a_host_is_not_undone(broker: ConfigBroker) -> None:
+    started: list[float | None] = []
+    resolving, resolved = asyncio.Event(), asyncio.Event()
+
+    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+        if not resolving.is_set():  # only the first request is slow
+            resolving.set()
+            await resolved.wait()
+        return [(0, 0, 0, "", ("192.0.2.1", 0))]
+
+    async def play() -> None:
+        await broker.manager.close()
+        await broker.admin.change_config("ips", "host.example", {"connection_creation_rate": "1"})
+        broker.make_manager()
+        broker.manager.on_ip_quota_change.append(lambda host, addresses, rate: started.append(rate))
+        start = asyncio.ensure_future(broker.manager.start())
+        await resolving.wait()
+        await broker.admin.change_config("ips", "host.example", {"connection_creation_rate": "2"})
+        await heard(broker)
+        resolved.set()
+        await start
+        await broker.manager.process_changes()
+
+    broker.loop.getaddrinfo = getaddrinfo  # type: ignore[method-assign]
+    broker.run(play())
+    assert started == [1.0, 2.0]

@@ -66,6 +66,12 @@ def test_an_update_that_does_not_fit_the_rest_changes_nothing() -> None:
     ("per_broker", "properties", "message"),
     [
         (True, {"log.dirs": "/x"}, "Cannot update these configs dynamically: Set(log.dirs)"),
+        (True, {"super.users": "User:a"}, "Cannot update these configs dynamically: Set(super.users)"),
+        (
+            False,
+            {"allow.everyone.if.no.acl.found": "true"},
+            "Cannot update these configs dynamically: Set(allow.everyone.if.no.acl.found)",
+        ),
         (True, {"log.retention.hours": "5"}, "Cannot update these configs dynamically: Set(log.retention.hours)"),
         (True, {"log.dirs": "/x", "broker.id": "3"}, "Cannot update these configs dynamically: Set(broker.id, log.dirs)"),
         (

@@ -21,7 +21,7 @@ from barnabas.broker.config import (
     describe_broker_default,
     describe_topic,
 )
-from barnabas.broker.config.definitions import own, own_security, zookeeper
+from barnabas.broker.config.definitions import newer, own, own_metrics, own_security, zookeeper
 from barnabas.broker.config.synonyms import broker_config_synonyms
 from barnabas.config_def import ConfigKey, Type, value_text
 from barnabas.storage.topic_configs import TOPIC_CONFIGS, topic_config_key
@@ -60,9 +60,10 @@ def test_only_what_kraft_cannot_do_without_is_required_by_kafka_and_not_here() -
 
 
 def test_every_broker_setting_of_kafka_is_there_and_none_else_but_those_of_zookeeper_mode_and_our_own() -> None:
-    ours = (*own.KEYS, *own_security.KEYS)
-    assert set(BROKER_CONFIGS) - {key.name for key in (*zookeeper.KEYS, *ours)} == set(FACTS["broker"])
-    assert all(key.name.startswith("barnabas.") for key in ours)
+    ours = (*own.KEYS, *own_security.KEYS, *own_metrics.KEYS)
+    assert set(BROKER_CONFIGS) - {key.name for key in (*zookeeper.KEYS, *newer.KEYS, *ours)} == set(FACTS["broker"])
+    assert all(key.hidden for key in newer.KEYS)
+    assert all(key.name.startswith(("barnabas.", "metrics.")) and key.hidden for key in ours)
 
 
 @pytest.mark.parametrize("name", sorted(FACTS["broker"]))
@@ -79,8 +80,10 @@ def test_the_settings_that_are_dynamic_only_are_kafkas() -> None:
     }
 
 
-def test_every_topic_setting_of_kafka_is_there_and_none_else() -> None:
-    assert set(TOPIC_CONFIGS) == set(FACTS["topic"])
+def test_every_topic_setting_of_kafka_is_there_and_none_else_but_three_of_kafka_3() -> None:
+    old = {"message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms"}
+    assert set(TOPIC_CONFIGS) - old == set(FACTS["topic"])
+    assert all(TOPIC_CONFIGS[name].hidden for name in old)
 
 
 @pytest.mark.parametrize("name", sorted(FACTS["topic"]))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.config.alter import Operation
-from barnabas.broker.config.config_alterations import Alteration, AlterationOutcome
+from barnabas.broker.config.alterations.alter import Operation
+from barnabas.broker.config.alterations.config_alterations import Alteration, AlterationOutcome
 from barnabas.config_def import ConfigResourceType
 from barnabas.security.password_encoder import PasswordEncoder
 from tests.unit.broker.config_broker import ConfigBroker

@@ -33,7 +33,7 @@ class Node:
     def __init__(self, root: Path, files: AnyFiles | None = None) -> None:
         self.replicas = Replicas(root, files=files)
         self.logs = LocalReplicaLogs(self.replicas.manager)
-        self.fetch = FollowerFetch(FOLLOWER, self.logs, BACKOFF_MS)
+        self.fetch = FollowerFetch(FOLLOWER, self.logs, self.replicas.manager.quotas.follower, BACKOFF_MS)
 
     @property
     def log(self) -> Log:
@@ -237,7 +237,7 @@ def test_after_an_error_it_asks_again_in_a_while(two: tuple[Node, Node], error: 
     asked = next_of(follower)
     follower.fetch.handle(TP, asked, PartitionData(0, error_code=int(error)), 0)
     assert follower.fetch.next_fetches(BACKOFF_MS - 1) == []
-    assert follower.fetch.next_ready_ms() == BACKOFF_MS
+    assert follower.fetch.next_ready_ms(0) == BACKOFF_MS
     assert len(follower.fetch.next_fetches(BACKOFF_MS)) == 1
 
 

@@ -256,3 +256,20 @@ def test_a_move_loses_nothing_whatever_happens_meanwhile(tmp_path_factory: pytes
     assert (log.log_end_offset, log.log_start_offset, log.high_watermark) == (end, start, high_watermark)
     assert replicas.append(1).result.base_offset == end
     replicas.close()
+
+
+def test_a_move_waits_while_its_throttle_is_exceeded(replicas: Replicas) -> None:
+    quotas = replicas.manager.quotas
+    quotas.rates_changed({"replica.alter.log.dirs.io.max.bytes.per.second": "10"}, {})
+    quotas.alter_log_dirs.record(100, replicas.clock.monotonic_ms())
+    alter(replicas, other_dir(replicas))
+    assert not replicas.manager.advance_moves(replicas.clock.wall_ms)
+    future = replicas.log_manager.get(TP, is_future=True)
+    assert future is not None
+    assert future.log_end_offset == 0
+    replicas.pass_time(10_000)
+    assert replicas.manager.advance_moves(replicas.clock.wall_ms)
+    assert quotas.alter_log_dirs.byte_rate(replicas.clock.monotonic_ms()) > 10  # the slice counts
+    replicas.pass_time(60_000)
+    finish(replicas)
+    assert replicas.log().log_end_offset == 10

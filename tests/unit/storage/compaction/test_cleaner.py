@@ -440,7 +440,7 @@ def test_a_batch_that_holds_more_than_its_records_stops_the_cleaning() -> None:
     log.truncate_to(0, NOW)
     log.active_segment.file.append_bytes(encode_batch(whole[61:], 0, 0, 1, NOW, NOW, 1, leader_epoch=0))
     log.roll(NOW, 2)
-    with pytest.raises(CorruptRecord, match="9 bytes stand behind the last of 1 records"):
+    with pytest.raises(CorruptRecord, match="9 bytes follow the last of 1 records"):
         clean(log)
 
 

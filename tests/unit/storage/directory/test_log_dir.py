@@ -11,7 +11,7 @@ import pytest
 from barnabas.errors import InvalidMetaProperties, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.directory import log_dir
-from barnabas.storage.directory.log_dir import LogDir
+from barnabas.storage.directory.log_dir import RESTORE_MARK, LogDir
 from barnabas.storage.directory.meta_properties import MetaProperties, MetaPropertiesFile
 from barnabas.storage.disk.files import Files
 from barnabas.uuid import Uuid
@@ -113,4 +113,13 @@ def test_a_partition_under_another_name_is_refused() -> None:
     disk.make_dirs("/data/orders-0.old")
     disk.open("/data/orders-0.old/00000000000000000000.log", create=True)
     with pytest.raises(KafkaStorageError, match=r"'orders-0\.old' is not in the form of topic-partition"):
+        directory.partition_dirs()
+
+
+def test_a_directory_that_was_restored_only_in_part_is_refused() -> None:
+    disk = SimulatedFiles()
+    directory = LogDir(disk, "/data")
+    disk.make_dirs("/data/orders-0")
+    disk.open(f"/data/{RESTORE_MARK}", create=True)
+    with pytest.raises(InvalidMetaProperties, match="`barnabas restore` is writing into /data, or was interrupted"):
         directory.partition_dirs()

@@ -18,7 +18,8 @@ from barnabas.simulation.disk import DiskEvent, SimulatedFiles
 from barnabas.storage.disk.disk import is_shortage
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
-from barnabas.storage.log_manager import LogManager, LogManagerConfig
+from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management.log_manager_config import LogManagerConfig
 from barnabas.storage.producers.state import ProducerStateConfig
 from barnabas.topic_partition import TopicPartition
 from tests.unit.storage.logs import NOW, Producer, append, batch, commit_all, config, records, scanned

@@ -12,7 +12,8 @@ from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_manager import LogManager, LogManagerConfig
+from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management.log_manager_config import LogManagerConfig
 from barnabas.topic_partition import TopicPartition
 from tests.unit.storage.logs import NOW, append, batch, commit_all, config, path, watch, write_file
 

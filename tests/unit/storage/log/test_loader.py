@@ -814,3 +814,13 @@ def test_a_log_of_kafka_size_defaults_loads(disk: SimulatedFiles) -> None:
     append_many(log, 3)
     log.close(NOW)
     assert len(read_batches(disk.read_bytes(path(0, ".log")))) == 3
+
+
+def test_an_index_that_is_rebuilt_is_told(disk: SimulatedFiles, caplog: pytest.LogCaptureFixture) -> None:
+    files = fill(disk)
+    files.remove(path(3, ".index"))
+    write_file(files, path(6, ".txnindex"), b"garbage")
+    load(files, clean=True, recovery_point=10)
+    missing, corrupt = [message for message in caplog.messages if message.endswith("recovering segment and rebuilding index files...")]
+    assert missing.startswith(f"Could not find offset index file corresponding to log file {path(3, '.log')}, ")
+    assert corrupt.startswith(f"Found a corrupted index file corresponding to log file {path(6, '.log')} due to ")

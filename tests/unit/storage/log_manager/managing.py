@@ -8,7 +8,8 @@ from collections.abc import Callable
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_manager import LogManager, LogManagerConfig
+from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management.log_manager_config import LogManagerConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from tests.unit.storage.logs import NOW, config

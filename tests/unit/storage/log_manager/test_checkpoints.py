@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.simulation.disk import SimulatedFiles
+from barnabas.simulation.disk import DiskEvent, SimulatedFiles
+from barnabas.topic_partition import TopicPartition
 from tests.unit.storage.log_manager.managing import (
     BILLS,
     ORDERS,
@@ -150,3 +151,25 @@ def test_without_recovery_points_a_gap_is_not_taken_for_a_loss(disk: SimulatedFi
     if is_there:
         write_file(files, f"{A}/{RECOVERY}", b"")
     assert [o for o, _ in records(manage(files, A).logs[0])] == [0, 5, 9]
+
+
+def test_logs_that_are_no_longer_compacted_are_noted_in_one_write_for_each_directory(disk: SimulatedFiles) -> None:
+    """Each write is synced: one for each log held the event loop for seconds."""
+    manager = manage(disk, A, B, default=config(cleanup_policy=frozenset({"compact", "delete"})))
+    partitions = [TopicPartition("orders", number) for number in range(20)]
+    for partition in partitions:
+        manager.get_or_create(partition, NOW)
+    names: list[str] = []
+
+    def is_noted(event: DiskEvent) -> bool:
+        if event.kind == "write" and "cleaner-offset-checkpoint" in event.path:
+            names.append(event.path)
+        return False
+
+    disk.fail_when(is_noted)
+    manager.update_default_config(config(cleanup_policy=frozenset({"delete"})), {})
+    assert sorted(path.split("/")[1] for path in names) == ["a", "b"]
+    assert all(manager.cleaner.checkpoint_of(partition) == 0 for partition in partitions)
+    assert not any(log.config.compact for log in manager.logs)
+    manager.update_default_config(config(cleanup_policy=frozenset({"delete"})), {})
+    assert len(names) == 2

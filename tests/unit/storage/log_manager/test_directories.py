@@ -10,6 +10,7 @@ from barnabas.errors import InvalidMetaProperties, KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.log_manager import AllLogDirsFailed
 from barnabas.storage.management import dir_loader
+from barnabas.storage.management.log_manager_hooks import LogManagerHooks
 from barnabas.topic_partition import TopicPartition
 from tests.logged import lines_of
 from tests.unit.storage.log_manager.managing import (
@@ -140,11 +141,10 @@ def test_the_metadata_log_of_kraft_is_no_topic(disk: SimulatedFiles) -> None:
 
 
 def test_a_disk_that_fails_under_one_log_takes_all_logs_in_its_directory_along(disk: SimulatedFiles) -> None:
-    manager = manage(disk)
+    failed: list[str] = []
+    manager = manage(disk, hooks=LogManagerHooks(dir_failed=failed.append))
     first, second = manager.get_or_create(ORDERS, NOW, directory=A), manager.get_or_create(TopicPartition("orders", 1), NOW, directory=A)
     other = manager.get_or_create(BILLS, NOW, directory=B)
-    failed: list[str] = []
-    manager.on_dir_failure = failed.append
     disk.fail_when(lambda event: event.kind == "write" and event.path.startswith(A))
     with pytest.raises(KafkaStorageError):
         append(first)
@@ -226,3 +226,18 @@ def test_a_flush_that_fails_takes_its_directory_offline(disk: SimulatedFiles) ->
     disk.fail_when(lambda event: event.kind == "sync" and event.path.startswith(A))
     manager.flushes.run_all(NOW)
     assert list(manager.offline_dirs) == [A] and second.recovery_point == 2
+
+
+def test_a_cordoned_directory_gets_no_new_logs_and_keeps_those_it_has(disk: SimulatedFiles) -> None:
+    manager = manage(disk)
+    kept = manager.get_or_create(ORDERS, NOW, directory=A)
+    manager.cordoned_dirs = frozenset({A})
+    made = [manager.get_or_create(TopicPartition("new", number), NOW).log_dir for number in range(3)]
+    assert made == [B, B, B]
+    assert manager.get(ORDERS) is kept
+
+
+def test_a_replica_that_the_controller_has_placed_is_made_though_all_directories_are_cordoned(disk: SimulatedFiles) -> None:
+    manager = manage(disk)
+    manager.cordoned_dirs = frozenset({A, B})
+    assert manager.get_or_create(ORDERS, NOW).log_dir in (A, B)

@@ -11,7 +11,7 @@ from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.disk.later import Later
 from barnabas.storage.leader_epochs import EpochEntry
 from barnabas.storage.log_config import LONG_MAX
-from barnabas.storage.log_manager import LogManagerConfig
+from barnabas.storage.management.log_manager_config import LogManagerConfig
 from barnabas.topic_partition import TopicPartition
 from tests.unit.storage.log_manager.managing import (
     ORDERS,

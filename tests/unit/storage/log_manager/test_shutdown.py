@@ -13,8 +13,9 @@ from barnabas.errors import KafkaStorageError
 from barnabas.simulation.disk import SimulatedFiles
 from barnabas.storage.disk.files import Files
 from barnabas.storage.log.loader import load_log
-from barnabas.storage.log_manager import LogManager, LogManagerConfig
+from barnabas.storage.log_manager import LogManager
 from barnabas.storage.management import dir_loader
+from barnabas.storage.management.log_manager_config import LogManagerConfig
 from barnabas.topic_partition import TopicPartition
 from tests.unit.storage.log_manager.managing import (
     BILLS,

@@ -9,7 +9,9 @@ from barnabas.broker.config.definitions import (
     kraft,
     log,
     network,
+    newer,
     own,
+    own_metrics,
     own_security,
     remote,
     replication,
@@ -34,8 +36,10 @@ _ALL: Final = (
     *remote.KEYS,
     *kraft.KEYS,
     *zookeeper.KEYS,
+    *newer.KEYS,
     *own.KEYS,
     *own_security.KEYS,
+    *own_metrics.KEYS,
 )
 
 BROKER_CONFIGS: Final = {row.name: row for row in sorted(_ALL, key=lambda row: row.name)}

@@ -26,7 +26,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("group.consumer.migration.policy", STRING,
         "bidirectional",
         OneOfAnyCase(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")), MEDIUM, READ_ONLY,
-        "Whether groups may change between the classic and the consumer protocol while they live."),
+        "Whether groups may change between the classic and the consumer protocol while they have members."),
     key("group.consumer.min.heartbeat.interval.ms", INT, 5_000, Range(1), MEDIUM, READ_ONLY,
         "The shortest heartbeat interval consumer groups may set."),
     key("group.consumer.min.session.timeout.ms", INT, 45_000, Range(1), MEDIUM, READ_ONLY,

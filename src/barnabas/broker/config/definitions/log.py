@@ -33,7 +33,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("log.dirs", LIST, None, ListOf(empty=False, null=True), HIGH, READ_ONLY,
         "The directories of the logs, with commas."),
     key("log.dir.failure.timeout.ms", LONG, 30_000, Range(1), LOW, READ_ONLY,
-        "How long a broker lives on with a failed log directory that it cannot report."),
+        "How long a broker continues with a failed log directory that it cannot report."),
     key("log.segment.bytes", INT, 1_073_741_824, Range(SEGMENT_BYTES_MIN), HIGH, CLUSTER_WIDE,
         "Default of the topic setting segment.bytes."),
     key("log.roll.ms", LONG, None, None, HIGH, CLUSTER_WIDE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.config.keys import BOOLEAN, INT, LONG, LOW, MEDIUM, READ_ONLY, BrokerConfigKey, key
+from barnabas.broker.config.keys import BOOLEAN, CLUSTER_WIDE, INT, LONG, LOW, MEDIUM, READ_ONLY, BrokerConfigKey, key
 from barnabas.config_def import Range
 
 # fmt: off
@@ -32,8 +32,15 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
         "Bytes that the committed offsets of all groups of the broker hold at most.", hidden=True),
     key("barnabas.partition.producers.max", INT, 20_000, Range(1), MEDIUM, READ_ONLY,
         "Producers that a partition remembers at most; the ones silent for longest are forgotten.", hidden=True),
+    key("barnabas.quota.sensors.max", INT, 10_000, Range(1), MEDIUM, READ_ONLY,
+        "Users and clients that each client quota is measured for at most; the ones silent for longest are dropped.", hidden=True),
+    key("barnabas.request.log.slow.ms", INT, 0, Range(0), LOW, CLUSTER_WIDE,
+        "The request log, the logger kafka.request.logger, has only requests that took at least so many milliseconds; 0: all.",
+        hidden=True),
     key("barnabas.requests.receiving.max.bytes", LONG, 536_870_912, Range(1), MEDIUM, READ_ONLY,
         "Bytes that large requests hold at most while they arrive; beyond, the connection is closed that takes longest.", hidden=True),
+    key("barnabas.telemetry.series.max", INT, 50_000, Range(1), LOW, READ_ONLY,
+        "Series of metrics pushed by clients (KIP-714) that the broker keeps at most; further ones are dropped.", hidden=True),
     key("barnabas.transactional.ids.max.bytes", LONG, 134_217_728, Range(1), MEDIUM, READ_ONLY,
         "Bytes that all transactional ids of the broker hold at most.", hidden=True),
 )

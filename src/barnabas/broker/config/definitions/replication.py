@@ -44,7 +44,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("num.replica.alter.log.dirs.threads", INT, None, None, HIGH, READ_ONLY,
         "Movers of replicas between log directories; as many as directories if not set."),
     key("auto.leader.rebalance.enable", BOOLEAN, True, None, HIGH, READ_ONLY,
-        "Whether leadership is given back to preferred replicas by itself."),
+        "Whether leadership is moved back to preferred replicas automatically."),
     key("leader.imbalance.check.interval.seconds", LONG, 300, Range(1), HIGH, READ_ONLY,
         "How often that is looked at."),
     key("controller.socket.timeout.ms", INT, 30_000, None, MEDIUM, READ_ONLY,

@@ -109,7 +109,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("sasl.oauthbearer.expected.issuer", STRING, None, None, LOW, READ_ONLY,
         "The issuer a token must come from."),
     key("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, None, LOW, READ_ONLY,
-        "How often the keys of the issuer are fetched anew."),
+        "The interval between two fetches of the issuer's keys."),
     key("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, 100, None, LOW, READ_ONLY,
         "The first pause between tries to fetch them."),
     key("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10_000, None, LOW, READ_ONLY,

@@ -27,8 +27,8 @@ from barnabas.config_def import ListOf, OneOf, Range
 # fmt: off
 KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("authorizer.class.name", STRING, "", None, LOW, READ_ONLY,
-        "The class that decides who may do what: one of Kafka's names, or the dotted path of a Python class. Without one everybody may do "
-        "everything."),
+        "The class that authorizes requests: one of Kafka's names, or the dotted path of a Python class. Without one every "
+        "request is allowed."),
     key("principal.builder.class", CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         None, MEDIUM, PER_BROKER,
@@ -36,7 +36,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("security.providers", STRING, None, None, LOW, READ_ONLY,
         "Security providers, most wanted first."),
     key("connections.max.reauth.ms", LONG, 0, None, MEDIUM, READ_ONLY,
-        "How long a SASL session lives before the client must authenticate again; 0 is for ever."),
+        "How long a SASL session lasts before the client must authenticate again; 0 means without end."),
     key("delegation.token.secret.key", PASSWORD, None, None, MEDIUM, READ_ONLY,
         "The secret that signs delegation tokens, the same on all brokers. Without one there are no tokens."),
     key("delegation.token.max.lifetime.ms", LONG, 604_800_000, Range(1), MEDIUM, READ_ONLY,
@@ -72,7 +72,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("ssl.keystore.password", PASSWORD, None, None, MEDIUM, PER_BROKER,
         "Password of that file."),
     key("ssl.keystore.type", STRING, "JKS", None, MEDIUM, PER_BROKER,
-        "Format of that file: JKS, PKCS12 or PEM."),
+        "Format of that file: PEM or PKCS12. JKS stands for either: the content says which. Files in Java's own format are refused."),
     key("ssl.principal.mapping.rules", STRING, "DEFAULT", None, LOW, READ_ONLY,
         "Rules that make a user name of the distinguished name in a certificate."),
     key("ssl.secure.random.implementation", STRING, None, None, LOW, PER_BROKER,
@@ -86,7 +86,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("ssl.truststore.password", PASSWORD, None, None, MEDIUM, PER_BROKER,
         "Password of that file."),
     key("ssl.truststore.type", STRING, "JKS", None, MEDIUM, PER_BROKER,
-        "Format of that file: JKS, PKCS12 or PEM."),
+        "Format of that file: PEM or PKCS12. JKS stands for either: the content says which. Files in Java's own format are refused."),
     key("ssl.allow.dn.changes", BOOLEAN, False, None, LOW, READ_ONLY,
         "Whether a reloaded certificate may have another distinguished name."),
     key("ssl.allow.san.changes", BOOLEAN, False, None, LOW, READ_ONLY,

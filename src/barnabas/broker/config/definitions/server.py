@@ -81,7 +81,8 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("client.quota.callback.class", CLASS, None, None, LOW, READ_ONLY,
         "A class that decides quotas instead of the configured ones."),
     key("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",), ListOf(), LOW, CLUSTER_WIDE,
-        "Classes that are given every metric."),
+        "Python classes that are given every metric, by their dotted paths. They derive from "
+        "barnabas.broker.reporting.metrics_reporter.MetricsReporter. Kafka's JmxReporter has no effect."),
     key("metrics.num.samples", INT, 2, Range(1), LOW, READ_ONLY,
         "Samples kept to compute a metric."),
     key("metrics.sample.window.ms", LONG, 30_000, Range(1), LOW, READ_ONLY,
@@ -91,7 +92,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("kafka.metrics.reporters", LIST, (), ListOf(), LOW, READ_ONLY,
         "Classes that are given the Yammer metrics of Kafka."),
     key("kafka.metrics.polling.interval.secs", INT, 10, Range(1), LOW, READ_ONLY,
-        "How often those classes are called."),
+        "How often the classes of metric.reporters are called."),
     key("telemetry.max.bytes", INT, 1_048_576, Range(1), LOW, READ_ONLY,
         "The most a client may push as telemetry in one request, compressed."),
     key("config.providers", LIST, (), ListOf(), LOW, CLUSTER_WIDE,

@@ -16,7 +16,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("add.partitions.to.txn.retry.backoff.ms", INT, 20, Range(1), HIGH, READ_ONLY,
         "The first pause when partitions cannot be added to a transaction yet."),
     key("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, Range(0), HIGH, READ_ONLY,
-        "The longest such pause; a client that retries by itself is told then."),
+        "The longest such pause. After it, a client that retries itself receives an error."),
     key("producer.id.expiration.ms", INT, 86_400_000, Range(1), LOW, CLUSTER_WIDE,
         "A producer id that has not written for so long is forgotten."),
     key("producer.id.expiration.check.interval.ms", INT, 600_000, Range(1), LOW, READ_ONLY,
@@ -42,6 +42,6 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW, READ_ONLY,
         "Whether transactions may take part in a two-phase commit, which never times out."),
     key("transactional.id.expiration.ms", INT, 604_800_000, Range(1), HIGH, READ_ONLY,
-        "A transactional id that nobody has used for so long is forgotten."),
+        "How long a transactional id is kept after its last use."),
 )
 # fmt: on

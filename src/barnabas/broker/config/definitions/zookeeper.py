@@ -23,15 +23,14 @@ from barnabas.broker.config.keys import (
     SHORT,
     STRING,
     BrokerConfigKey,
-    KafkaVersion,
     key,
 )
-from barnabas.config_def import LONG_MAX, Range
+from barnabas.config_def import LONG_MAX, KafkaVersion, Range
 
 # fmt: off
 KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("zookeeper.connect", STRING, None, None, HIGH, READ_ONLY,
-        "The ZooKeeper servers, host:port with commas, and a path behind the last one if the cluster lives below it.", hidden=True),
+        "The ZooKeeper servers, host:port with commas, and after the last one the path of the cluster's znodes, if any.", hidden=True),
     key("zookeeper.session.timeout.ms", INT, 18_000, None, HIGH, READ_ONLY,
         "A broker ZooKeeper has not heard of for so long is taken for dead.", hidden=True),
     key("zookeeper.connection.timeout.ms", INT, None, None, HIGH, READ_ONLY,
@@ -77,7 +76,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("control.plane.listener.name", STRING, None, None, HIGH, READ_ONLY,
         "The listener on which the controller talks to brokers, apart from all other traffic.", hidden=True),
     key("inter.broker.protocol.version", STRING, "3.9-IV0", KafkaVersion(), MEDIUM, READ_ONLY,
-        "The version brokers speak among themselves, for rolling upgrades.", hidden=True),
+        "The version of the protocol between brokers, for rolling upgrades.", hidden=True),
     key("controlled.shutdown.max.retries", INT, 3, None, MEDIUM, READ_ONLY,
         "How often a controlled shutdown is tried.", hidden=True),
     key("controlled.shutdown.retry.backoff.ms", LONG, 5000, None, MEDIUM, READ_ONLY,
@@ -93,7 +92,7 @@ KEYS: Final[tuple[BrokerConfigKey, ...]] = (
     key("offsets.commit.required.acks", SHORT, -1, None, HIGH, READ_ONLY,
         "The acks a commit of offsets waits for. Should stay -1.", hidden=True),
     key("auto.include.jmx.reporter", BOOLEAN, True, None, LOW, READ_ONLY,
-        "Whether the JMX reporter is added by itself. There is no JMX here.", hidden=True),
+        "Whether the JMX reporter is added automatically. There is no JMX here.", hidden=True),
     key("delegation.token.master.key", PASSWORD, None, None, MEDIUM, READ_ONLY,
         "The former name of delegation.token.secret.key, which counts if both are set.", hidden=True),
     key("password.encoder.secret", PASSWORD, None, None, MEDIUM, READ_ONLY,

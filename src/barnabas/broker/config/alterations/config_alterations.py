@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from barnabas import topic_name
 from barnabas.broker.config import DynamicBrokerConfig, validate_topic
-from barnabas.broker.config.alter import Operation, apply_to_broker, apply_to_others, check_names_and_values
+from barnabas.broker.config.alterations.alter import Operation, apply_to_broker, apply_to_others, check_names_and_values
 from barnabas.broker.config.client_metrics import validate_client_metrics
 from barnabas.broker.config.groups import validate_group
 from barnabas.broker.config.log_levels import LogLevels

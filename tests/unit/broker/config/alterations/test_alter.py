@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.config.alter import Operation, OpType, apply_to_broker, apply_to_others
+from barnabas.broker.config.alterations.alter import Operation, OpType, apply_to_broker, apply_to_others
 from barnabas.broker.config.synonyms import config_key
 from barnabas.storage.topic_configs import TOPIC_CONFIGS
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.listeners import config_prefix, normalised
+from barnabas.broker.config.metrics_listener import LISTENER_NAME
 from barnabas.broker.config.synonyms import base_name
 from barnabas.config_def import InvalidConfig
 from barnabas.security.tls.settings import STORE_SETTINGS
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 _THREAD_POOLS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
 _NETWORK_THREADS: Final = "num.network.threads"
-# Settings of an open listener that can change: limits and certificates. Users and mechanisms of SASL cannot, as in Kafka: whoever may alter
-# configs must not be able to log in as somebody else.
+# Settings of an open listener that can change: limits and certificates. Users and mechanisms of SASL cannot, as in Kafka: a client that may
+# alter configs must not be able to log in as another user.
 _LISTENER_CONFIGS: Final = ("max.connections", "max.connection.creation.rate", _NETWORK_THREADS, *STORE_SETTINGS)
 # Settings that decide who a client is, or name code that the broker runs.
 _IDENTITY_CONFIGS: Final = (
@@ -60,8 +61,7 @@ def _check_cleaner_threads(before: int, after: int) -> None:
 
 def _check_listeners(before: BrokerConfig, after: BrokerConfig) -> None:
     old, new = before.security_protocols, after.security_protocols
-    for endpoint in before.listeners:
-        name = endpoint.listener_name
+    for name in [endpoint.listener_name for endpoint in before.listeners] + ([LISTENER_NAME] if before.text("metrics.listener") else []):
         if _fixed(before, name) != _fixed(after, name) or _identity(before, name) != _identity(after, name):
             raise refused(
                 f"Configs cannot be updated dynamically for existing listener ListenerName({name}), "
