@@ -7,9 +7,10 @@ where Kafka prints a set in no particular order, this prints it in the order of 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.administration.acl_operations import SUPPORTED
 from barnabas.tools.command_line.failures import BadArgument, ClientNotMade, described, execution, failed_with_message, finish, message_of
 from barnabas.tools.command_line.options import Option, Options, ShowUsage, ShowVersion, UsageError
 from barnabas.tools.command_line.text import JSON, heading, print_json
@@ -25,15 +26,6 @@ _OPERATIONS: Final = (
     "READ", "WRITE", "CREATE", "DESCRIBE", "DELETE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "CLUSTER_ACTION", "IDEMPOTENT_WRITE",
     "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT",
 )  # fmt: skip
-# What can be done with a resource of each type.
-SUPPORTED: Final[Mapping[str, tuple[str, ...]]] = {
-    "TOPIC": ("READ", "WRITE", "CREATE", "DESCRIBE", "DELETE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
-    "GROUP": ("READ", "DESCRIBE", "DELETE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
-    "CLUSTER": ("CREATE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "ALTER", "DESCRIBE"),
-    "TRANSACTIONAL_ID": ("DESCRIBE", "WRITE", "TWO_PHASE_COMMIT"),
-    "DELEGATION_TOKEN": ("DESCRIBE",),
-    "USER": ("CREATE_TOKENS", "DESCRIBE_TOKENS"),
-}
 _CLUSTER_NAME: Final = "kafka-cluster"
 _ANYWHERE: Final = "*"
 _PRODUCER_ON_TOPIC: Final = ("WRITE", "DESCRIBE", "CREATE")

@@ -15,10 +15,11 @@ from random import SystemRandom
 
 from barnabas.broker.adoption.adoption import Adoption, plan, require_complete, write_store
 from barnabas.broker.adoption.inventory import KafkaInventory, NotAdoptable, take_inventory
-from barnabas.broker.server.server import STORE_NAME
+from barnabas.metadata.embedded import STORE_NAME
 from barnabas.storage.directory.log_dir import LogDir
 from barnabas.storage.disk.files import Files
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
+from barnabas.tools.command_line.progress import ProgressBar
 from barnabas.tools.running.run import tell
 
 
@@ -52,7 +53,11 @@ def _adopt(given: Namespace) -> int:
     metadata_dir = os.path.abspath(given.metadata_dir) if given.metadata_dir is not None else dirs[0]
     log_dirs = _lock(files, dirs)
     try:
-        inventory = take_inventory(files, log_dirs, metadata_dir)
+        bar = ProgressBar("reading", 0, "partitions", after_s=1)
+        try:
+            inventory = take_inventory(files, log_dirs, metadata_dir, bar.at)
+        finally:
+            bar.end()
         adoption = plan(inventory, SystemRandom(), broker_retention=given.broker_retention, create_missing=given.create_missing)
         _show(dirs, inventory, adoption)
         if not given.create_missing:

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.tools.spark.spark_home import home_set, is_local
+from barnabas.tools.spark.stage_progress import showing_stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +73,9 @@ def run(spark: SparkSession, logs: Sequence[PartitionLog], given: Namespace) -> 
 
     result = audit(spark, logs)
     try:
-        return _tell(result, given)
+        with showing_stages(spark, "checking"):
+            checked, faults = _found(result, given)
+        return _tell(result, given, checked, faults)
     finally:
         result.close()
 
@@ -89,9 +92,14 @@ def _session(master: str) -> SparkSession:
     return session
 
 
-def _tell(result: Audit, given: Namespace) -> int:
+def _found(result: Audit, given: Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What was checked, and the first faults: this is where Spark works."""
     checked = [row.asDict() for row in _by_replica(result).collect()]
     faults = [row.asDict() for row in result.faults.orderBy("topic", "partition", "place", "file", "position").limit(given.limit).collect()]
+    return checked, faults
+
+
+def _tell(result: Audit, given: Namespace, checked: list[dict[str, Any]], faults: list[dict[str, Any]]) -> int:
     count = len(faults) if len(faults) < given.limit else result.faults.count()
     if given.output is not None:
         for name, table in (("segments", result.segments), ("faults", result.faults)):

@@ -93,7 +93,7 @@ def _execute(arguments: Sequence[str]) -> None:
 
 
 class Printer:
-    """Polls and prints until there is enough, or nothing has come for too long."""
+    """Polls and prints until `count_max` records are printed, or no record arrives within the timeout."""
 
     def __init__(self, formatter: Formatter, count_max: int | None, skip_errors: bool) -> None:
         self.count = 0

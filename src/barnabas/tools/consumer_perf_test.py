@@ -13,7 +13,7 @@ from typing import Any, Final
 from barnabas.client.consumer.membership.rebalance_listener import ConsumerRebalanceListener
 from barnabas.tools.command_line.failures import BadArgument, failed_with_message, finish
 from barnabas.tools.command_line.options import Option, Options
-from barnabas.tools.command_line.text import Progress
+from barnabas.tools.command_line.progress import ProgressBar
 from barnabas.tools.connecting.connect import key_values, load_properties, open_consumer
 from barnabas.tools.connecting.load import java_date, now_ms, print_metrics
 from barnabas.topic_partition import TopicPartition
@@ -76,7 +76,7 @@ def _execute(arguments: Sequence[str]) -> None:
         first = "time, threadId" if detailed else "start.time, end.time"
         print(f"{first}, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec{_FETCH_COLUMNS}")
     with open_consumer(consumer_settings(options)) as consumer:
-        run = Run(options)
+        run = ConsumerPerfRun(options)
         started_ms = now_ms()
         run.consume(consumer)
         if not detailed:
@@ -134,12 +134,12 @@ class Joining(ConsumerRebalanceListener):
         self._assigned |= set(partitions)
 
 
-class Run:
-    """Polls until there is enough, or nothing has come for too long."""
+class ConsumerPerfRun:
+    """Polls until --messages records are read, or no record arrives for --timeout."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._wanted = options.integer("messages" if options.has("messages") else "num-records")
+        self._record_count_max = options.integer("messages" if options.has("messages") else "num-records")
         self._timeout_ms = options.integer("timeout")
         self._interval_ms = options.integer("reporting-interval")
         if self._interval_ms <= 0:
@@ -154,8 +154,8 @@ class Run:
         topics = [options.text("topic")] if options.has("topic") else re.compile(options.text("include"))
         consumer.subscribe(topics, self._joining)
         reported_ms = consumed_ms = current_ms = now_ms()
-        progress = Progress("consumed", self._wanted)
-        while self._records < self._wanted and current_ms - consumed_ms <= self._timeout_ms:
+        progress = ProgressBar("consumed", self._record_count_max, "records", after_s=2)
+        while self._records < self._record_count_max and current_ms - consumed_ms <= self._timeout_ms:
             records = consumer.poll(_POLL_S)
             current_ms = now_ms()
             if len(records):
@@ -172,7 +172,7 @@ class Run:
                 reported_ms = current_ms
                 self._reported_records, self._reported_bytes = self._records, self._bytes
         progress.end()
-        if self._records < self._wanted:
+        if self._records < self._record_count_max:
             print(
                 f"WARNING: Exiting before consuming the expected number of records: timeout ({self._timeout_ms} ms) exceeded. "
                 "You can use the --timeout option to increase the timeout."

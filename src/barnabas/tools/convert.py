@@ -17,14 +17,16 @@ from barnabas.layout.converter import ConversionProgress, Converter
 from barnabas.layout.embedded_store import EmbeddedStore
 from barnabas.layout.errors import DirectoryInUse, LayoutError, NotConvertible
 from barnabas.layout.journal import ConversionJournal
-from barnabas.layout.layout import STORE_NAME, Layout, node_dir
+from barnabas.layout.layout import Layout, node_dir
 from barnabas.layout.layout_file import used_nodes
 from barnabas.layout.plan import Amount, ConversionPlan
+from barnabas.metadata.embedded import STORE_NAME
 from barnabas.storage.disk.files import Files
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
 from barnabas.tools.running.broker_count import broker_count
 from barnabas.tools.running.data_home import data_home
 from barnabas.tools.running.run import tell
+from barnabas.tools.running.secured import up_command
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,11 +56,11 @@ def _convert(given: Namespace) -> int:
     converter = Converter(files, path, EmbeddedStore(f"{path}/{STORE_NAME}", _now_ms), SystemRandom(), _now_ms())
     progress = ConversionProgress(lambda plan: _show(path, plan), lambda journal: _resumed(path, journal))
     if not converter.convert(target, progress, dry_run=given.dry_run):
-        print(f"{path} is made for {target}. Serve it with: {_next_command(path, target)}")
+        print(f"{path} is made for {target}. Serve it with: {up_command(path, target.brokers)}")
     elif given.dry_run:
         print("Nothing was changed (--dry-run).")
     else:
-        print(f"Converted. Serve it with: {_next_command(path, target)}")
+        print(f"Converted. Serve it with: {up_command(path, target.brokers)}")
     return ExitCode.STOPPED
 
 
@@ -90,10 +92,6 @@ def _show(path: str, plan: ConversionPlan) -> None:
 
 def _amount(amount: Amount, what: str) -> str:
     return f"{amount.logs} {what}{'' if amount.logs == 1 else 's'} of {amount.size:,} bytes"
-
-
-def _next_command(path: str, layout: Layout) -> str:
-    return f"barnabas up --data {path}" + ("" if layout.is_single else f" --brokers {layout.brokers}")
 
 
 def _now_ms() -> int:

@@ -189,7 +189,7 @@ class Demo:
 
     def _show(self, *, last: bool = False) -> None:
         if on_terminal():
-            print(screen(self.about, self.figures, self.tally), flush=True)
+            print(screen(self.about, self.figures, self.tally, self.records), flush=True)
             return
         if not (last or self._is_quiet):  # the rows of a window arrive one by one and are shown together
             return

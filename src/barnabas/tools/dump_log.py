@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
         if not options.has("files"):
             return _usage(options, 'Missing required argument "[files]"')
         paths = options.text("files").rstrip(",").split(",")
-        dump = Dump(Settings.of(options))
+        dump = Dump(DumpSettings.of(options))
         for path in paths:
             dump.file(re.sub("/+", "/", path))
     except (UsageError, KafkaError, StorageFault) as error:
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True)
-class Settings:
+class DumpSettings:
     print_data: bool
     deep: bool
     skip_record_metadata: bool
@@ -126,7 +126,7 @@ class Settings:
     decoder: Decoder | None  # decodes a whole record, instead of key and value
 
     @classmethod
-    def of(cls, options: Options) -> Settings:
+    def of(cls, options: Options) -> DumpSettings:
         topics = [name for name in dump_decoders.NAMES if options.has(name)]
         print_data = any(map(options.has, ("print-data-log", "key-decoder-class", "value-decoder-class", *topics)))
         decoders = options.text("key-decoder-class"), options.text("value-decoder-class")
@@ -176,7 +176,7 @@ class Faults:
 class Dump:
     """One run of the tool: prints each file and collects the faults."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DumpSettings) -> None:
         self.faults = Faults()
         self._settings = settings
         self._files = Files()

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetadata
 from barnabas.errors import KafkaError
+from barnabas.java_numbers import double_text
 from barnabas.tools.command_line.failures import Terse, ToolError, WrappedExecution, failed_with_message, finish
-from barnabas.tools.command_line.java_numbers import double_text
 from barnabas.tools.command_line.options import Option, Options
-from barnabas.tools.command_line.text import Progress
+from barnabas.tools.command_line.progress import ProgressBar
 from barnabas.tools.connecting.connect import load_properties, open_admin, open_consumer, open_producer
 from barnabas.tools.connecting.load import now_ms
 from barnabas.topic_partition import TopicPartition
@@ -112,7 +112,7 @@ def _measure(producer: Any, consumer: Any, options: Options) -> None:
     def some(size: int) -> bytes:
         return bytes([chosen.randrange(65, 91)]) * size
 
-    progress = Progress("sent and received", count)
+    progress = ProgressBar("sent and received", count, "records", after_s=2)
     total_ns = 0
     latencies_ms = []
     for number in range(count):

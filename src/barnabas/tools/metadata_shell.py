@@ -16,7 +16,7 @@ from typing import Final
 
 from barnabas.tools.command_line.arguments import ArgumentsRefused, Parser, refused_text
 from barnabas.tools.command_line.failures import ToolError, finish, message_of
-from barnabas.tools.tree.metadata_commands import COMMANDS, ExitShell, Session, run
+from barnabas.tools.tree.metadata_commands import COMMANDS, ExitShell, ShellSession, run
 from barnabas.tools.tree.metadata_tree import ShellState, load, load_from_zookeeper
 
 _PROMPT: Final = ">> "
@@ -60,7 +60,7 @@ def _execute(arguments: Sequence[str]) -> int:
         )
     state = ShellState(load_from_zookeeper(given.zookeeper) if place is None else load(place))
     if given.command:
-        for line in run(given.command, Session(state), interactive=False):
+        for line in run(given.command, ShellSession(state), interactive=False):
             print(line)
         return 0
     return _shell(state)
@@ -85,7 +85,7 @@ def _shell(state: ShellState) -> int:
             history.append(line)
         width = shutil.get_terminal_size().columns if on_screen else None
         try:
-            for printed in run(_words(line), Session(state, width, history), interactive=True):
+            for printed in run(_words(line), ShellSession(state, width, history), interactive=True):
                 print(printed)
         except ExitShell:
             return 0

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from barnabas.java_numbers import parse_double
 from barnabas.tools.command_line.arguments import ArgumentsRefused, Parser, number, refused_text
 from barnabas.tools.command_line.failures import BadArgument, described, finish, print_cause
-from barnabas.tools.command_line.java_numbers import parse_double
 from barnabas.tools.connecting.connect import load_properties, open_producer
 from barnabas.tools.connecting.load import Throttle, now_ms, print_metrics
 from barnabas.uuid import Uuid
@@ -94,7 +94,7 @@ def _execute(arguments: Sequence[str]) -> None:
     try:
         if transactional:
             producer.init_transactions()
-        run = Run(producer, given, _payload_maker(given, payloads), duration_ms if transactional else None)
+        run = ProducerPerfRun(producer, given, _payload_maker(given, payloads), duration_ms if transactional else None)
         run.send_all()
         producer.flush()
         run.print_totals()
@@ -177,7 +177,7 @@ def _payload_maker(given: Any, payloads: Sequence[bytes]) -> Callable[[int], byt
     return lambda number: made[number % len(made)]
 
 
-class Run:
+class ProducerPerfRun:
     """One run: sends, counts, and reports on its way."""
 
     def __init__(self, producer: Any, given: Any, payload: Callable[[int], bytes], transaction_ms: int | None) -> None:

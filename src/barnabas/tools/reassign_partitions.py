@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.administration import replica_moves
 from barnabas.errors import KafkaError, UnknownTopicOrPartition
 from barnabas.metadata.replica_assignment import BrokerMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.tools.administration import reassignment_plan as plans
-from barnabas.tools.administration.reassignment_plan import Replica
+from barnabas.tools.administration.reassignment_plan import PartitionReplica
 from barnabas.tools.command_line.failures import (
     AdminCommandFailed,
     Terse,
@@ -26,7 +27,8 @@ from barnabas.tools.command_line.failures import (
     print_cause,
 )
 from barnabas.tools.command_line.options import Option, Options, ShowUsage
-from barnabas.tools.command_line.text import JSON, Progress, print_json
+from barnabas.tools.command_line.progress import ProgressBar
+from barnabas.tools.command_line.text import JSON, print_json
 from barnabas.tools.connecting.connect import open_admin, read_text
 from barnabas.tools.tree.zookeeper_tree import ZOOKEEPER, on_cluster
 from barnabas.topic_partition import TopicPartition
@@ -210,18 +212,18 @@ def _ids(replicas: Mapping[TopicPartition, Sequence[Node]]) -> dict[TopicPartiti
     return {partition: [node.id for node in nodes] for partition, nodes in replicas.items()}
 
 
-def _log_dirs(admin: Admin, replicas: Mapping[TopicPartition, Sequence[Node]]) -> dict[Replica, str]:
+def _log_dirs(admin: Admin, replicas: Mapping[TopicPartition, Sequence[Node]]) -> dict[PartitionReplica, str]:
     """The log directories of the replicas on brokers that can be reached."""
-    known = [Replica(*partition, node.id) for partition, nodes in replicas.items() for node in nodes if not node.is_empty]
+    known = [PartitionReplica(*partition, node.id) for partition, nodes in replicas.items() for node in nodes if not node.is_empty]
     infos = _described_dirs(admin, known)
     return {replica: info.current_replica_log_dir for replica, info in infos.items() if info.current_replica_log_dir is not None}
 
 
-def _described_dirs(admin: Admin, replicas: Iterable[Replica]) -> dict[Replica, Any]:
+def _described_dirs(admin: Admin, replicas: Iterable[PartitionReplica]) -> dict[PartitionReplica, Any]:
     from barnabas.client.admin.cluster.log_dirs import TopicPartitionReplica
 
     outcomes = admin.describe_replica_log_dirs([TopicPartitionReplica(*replica) for replica in replicas])
-    return {Replica(*replica): info for replica, info in outcomes.all().items()}
+    return {PartitionReplica(*replica): info for replica, info in outcomes.all().items()}
 
 
 # --execute
@@ -230,6 +232,9 @@ def _described_dirs(admin: Admin, replicas: Iterable[Replica]) -> dict[Replica, 
 def _start(admin: Admin, options: Options) -> None:
     plan = plans.parse_plan(read_text(options.text("reassignment-json-file")))
     throttle, dir_throttle, timeout_ms = map(options.integer, ("throttle", "replica-alter-log-dirs-throttle", "timeout"))
+    for name, rate in (("throttle", throttle), ("replica-alter-log-dirs-throttle", dir_throttle)):
+        if rate == 0:  # Kafka's tool accepts it, and no replica moves until somebody removes the throttle
+            raise Terse(f"--{name} takes bytes a second, at least 1024, not 0: no replica would ever catch up; leave it out for no limit")
     targets = plans.check_plan(plan)
     with execution():
         under_way = admin.list_partition_reassignments()
@@ -243,7 +248,7 @@ def _start(admin: Admin, options: Options) -> None:
         text = plans.plan_json(_ids(current), _log_dirs(admin, current))
         print(f"Current partition replica assignment\n\n{text}\n\nSave this to use as the --reassignment-json-file option during rollback")
         dir_brokers = sorted({replica.broker_id for replica in plan.log_dirs})
-        _throttle(admin, plans.moves(under_way, targets, _ids(current)), dir_brokers, throttle, dir_throttle)
+        _throttle(admin, replica_moves.moves(under_way, targets, _ids(current)), dir_brokers, throttle, dir_throttle)
         allowed = not options.has("disallow-replication-factor-change")
         outcomes = admin.alter_partition_reassignments(targets, allow_replication_factor_change=allowed)
     _refuse_errors("Error reassigning partition(s):", outcomes.errors)
@@ -265,20 +270,16 @@ def _current(admin: Admin, targets: Mapping[TopicPartition, Sequence[int]]) -> d
     return current
 
 
-def _throttle(admin: Admin, moves: plans.Moves, dir_brokers: Sequence[int], throttle: int, dir_throttle: int) -> None:
+def _throttle(admin: Admin, moves: replica_moves.Moves, dir_brokers: Sequence[int], throttle: int, dir_throttle: int) -> None:
     if throttle < 0 and dir_throttle < 0:
         return
     print(plans.VERIFY_PERIODICALLY)
     if throttle >= 0:
-        leaders, followers = plans.leader_throttles(moves), plans.follower_throttles(moves)
-        _alter(
-            admin, "TOPIC", {topic: dict(zip(plans.TOPIC_THROTTLES, (leaders[topic], followers[topic]), strict=True)) for topic in leaders}
-        )
-        rates = dict.fromkeys(plans.BROKER_THROTTLES[:2], str(throttle))
-        _alter(admin, "BROKER", {str(broker): rates for broker in plans.moving_brokers(moves)})
+        _alter(admin, "TOPIC", replica_moves.topic_throttles(moves))
+        _alter(admin, "BROKER", replica_moves.broker_throttles(replica_moves.moving_brokers(moves), throttle))
         print(f"The inter-broker throttle limit was set to {throttle} B/s")
     if dir_throttle >= 0:
-        _alter(admin, "BROKER", {str(broker): {plans.BROKER_THROTTLES[2]: str(dir_throttle)} for broker in dir_brokers})
+        _alter(admin, "BROKER", {str(broker): {replica_moves.BROKER_THROTTLES[2]: str(dir_throttle)} for broker in dir_brokers})
         print(f"The replica-alter-dir throttle limit was set to {dir_throttle} B/s")
 
 
@@ -296,20 +297,20 @@ def _alter(admin: Admin, kind: str, settings: Mapping[str, Mapping[str, str | No
     admin.incremental_alter_configs(changes).all()
 
 
-def _move_dirs(admin: Admin, targets: Mapping[Replica, str], timeout_ms: int) -> None:
+def _move_dirs(admin: Admin, targets: Mapping[PartitionReplica, str], timeout_ms: int) -> None:
     """Retries until all moves have started: a replica can be moved only after it was created."""
     from barnabas.client.admin.cluster.log_dirs import TopicPartitionReplica
 
     pending = dict(targets)
     deadline = time.monotonic() + timeout_ms / 1000
-    progress = Progress("Starting moves", len(pending))
+    progress = ProgressBar("Starting moves", len(pending), "replicas", after_s=2)
     while True:
         outcomes = admin.alter_replica_log_dirs({TopicPartitionReplica(*replica): path for replica, path in pending.items()})
         for replica, error in outcomes.errors.items():
             if error.code != ErrorCode.REPLICA_NOT_AVAILABLE:
                 progress.end()
-                raise AdminCommandFailed(f"Failed to alter dir for {Replica(*replica)}") from error
-        begun = sorted((Replica(*replica) for replica in outcomes.successes), key=lambda moved: moved.order)
+                raise AdminCommandFailed(f"Failed to alter dir for {PartitionReplica(*replica)}") from error
+        begun = sorted((PartitionReplica(*replica) for replica in outcomes.successes), key=lambda moved: moved.order)
         for moved in begun:
             print(
                 f"Successfully started moving log directory to {pending.pop(moved)} for replica {moved.topic}-{moved.partition} "
@@ -346,7 +347,7 @@ def _verify(admin: Admin, options: Options) -> None:
             _clear_throttles(admin, plan)
 
 
-def _partition_states(admin: Admin, plan: plans.Plan, under_way: Mapping[TopicPartition, Any]) -> list[str]:
+def _partition_states(admin: Admin, plan: plans.ReassignmentPlan, under_way: Mapping[TopicPartition, Any]) -> list[str]:
     settled = {partition.topic for partition, _ in plan.partitions if partition not in under_way}
     outcomes = admin.describe_topics(settled)
     lines = []
@@ -372,7 +373,7 @@ def _replicas(outcomes: Any, partition: TopicPartition) -> list[int]:
     return next(([node.id for node in info.replicas] for info in described if info.partition == partition.partition), [])
 
 
-def move_state(replica: Replica, target: str, info: Any | None) -> str:
+def move_state(replica: PartitionReplica, target: str, info: Any | None) -> str:
     """The state of the move of a replica to a log directory."""
     partition = f"Partition {replica.topic}-{replica.partition}"
     if info is None:
@@ -392,13 +393,13 @@ def move_state(replica: Replica, target: str, info: Any | None) -> str:
     return f"{partition} on broker {replica.broker_id} is being moved to log dir {future} instead of {target}."
 
 
-def _clear_throttles(admin: Admin, plan: plans.Plan) -> None:
+def _clear_throttles(admin: Admin, plan: plans.ReassignmentPlan) -> None:
     """Clears all throttles: the source brokers of a completed move are not known any more."""
     brokers = {node.id for node in admin.describe_cluster().nodes} | {broker for _, replicas in plan.partitions for broker in replicas}
     print(f"Clearing broker-level throttles on broker{plans.plural(brokers)} {','.join(map(str, sorted(brokers)))}")
-    _alter(admin, "BROKER", {str(broker): dict.fromkeys(plans.BROKER_THROTTLES) for broker in brokers})
+    _alter(admin, "BROKER", {str(broker): dict.fromkeys(replica_moves.BROKER_THROTTLES) for broker in brokers})
     print(f"Clearing topic-level throttles on topic{plans.plural(plan.topics)} {','.join(plan.topics)}")
-    _alter(admin, "TOPIC", {topic: dict.fromkeys(plans.TOPIC_THROTTLES) for topic in plan.topics})
+    _alter(admin, "TOPIC", {topic: dict.fromkeys(replica_moves.TOPIC_THROTTLES) for topic in plan.topics})
 
 
 # --cancel and --list

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.fetch_response import FetchResponse, PartitionData
-from barnabas.tools.administration.replica_comparison import Fetched, FetchedBatch, OffsetsDiffer, ReplicaBuffer, timestamp
+from barnabas.tools.administration.replica_comparison import FetchedBatch, OffsetsDiffer, ReplicaBuffer, ReplicaFetch, timestamp
 from barnabas.tools.command_line.failures import ToolError, complain, execution, failed_with_message, finish, message_of
 from barnabas.tools.command_line.options import Option, Options, ShowVersion
-from barnabas.tools.command_line.text import Progress
+from barnabas.tools.command_line.progress import ProgressBar
 from barnabas.tools.command_line.topic_filter import IncludeList
 from barnabas.tools.connecting.connect import validate_bootstrap
 from barnabas.topic_partition import TopicPartition
@@ -87,7 +87,7 @@ async def _verify(brokers: str, topics: IncludeList, options: Options) -> int:
         buffer = ReplicaBuffer(await _offsets(admin, list(replicas), options.integer("time")), interval_ms, _now_ms())
         print(f"{timestamp(_now_ms())}: verification process is started", flush=True)
         start = sum(buffer.offsets.values())
-        progress = Progress("Comparing", sum(ends.values()) - start) if options.has("once") else None
+        progress = ProgressBar("Comparing", sum(ends.values()) - start, "offsets", after_s=2) if options.has("once") else None
         while not options.has("once") or any(buffer.offsets[partition] < end for partition, end in ends.items()):
             await _fetch_all(admin, replicas, ids, buffer, fetch_size, max_wait_ms)
             try:
@@ -132,7 +132,7 @@ async def _fetch_all(
     names = {topic_id: name for name, topic_id in ids.items()}
     for broker, answer in zip(brokers, answers, strict=True):
         for partition in mine[broker]:
-            buffer.add(partition, broker, Fetched())
+            buffer.add(partition, broker, ReplicaFetch())
         for topic in answer.responses if answer is not None else ():
             name = topic.topic or names.get(topic.topic_id, "")
             for data in topic.partitions:
@@ -162,12 +162,12 @@ def _request(offsets: Mapping[TopicPartition, int], ids: Mapping[str, Uuid], fet
     )
 
 
-def _fetched(data: PartitionData) -> Fetched:
+def _fetched(data: PartitionData) -> ReplicaFetch:
     from barnabas.records.batch import read_batches
 
     records = data.records
     batches = read_batches(records.data, records.start, records.end) if records is not None and not data.error_code else []
-    return Fetched(data.high_watermark, [FetchedBatch(batch.last_offset, batch.crc) for batch in batches])
+    return ReplicaFetch(data.high_watermark, [FetchedBatch(batch.last_offset, batch.crc) for batch in batches])
 
 
 def _now_ms() -> int:

@@ -5,15 +5,22 @@ The file is Apache Kafka's, as it is; `--override` comes after it, as in kafka-s
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from barnabas.endpoint import SecurityProtocol
 from barnabas.security.new_user import NewUser
+from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
+from barnabas.tools.running.console_child import ConsoleChild, add_console_options, console_options
 from barnabas.tools.running.new_users import add_user_options, read_new_users
 from barnabas.tools.running.overrides import read_overrides
 from barnabas.tools.running.run import run, serve
 from barnabas.tools.running.run_options import add_run_options
 from barnabas.tools.running.settings import Settings, read_properties_file, settings
+
+if TYPE_CHECKING:
+    from barnabas.broker.config import BrokerConfig
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,12 +34,35 @@ def main(arguments: Sequence[str]) -> int:
         overrides = read_overrides(given)
         return settings({**properties, **overrides.properties}, overrides.remarks)
 
-    return run(make_settings, given.log_level, given.log_format, lambda config, log_format: serve(config, log_format, new_users))
+    return run(
+        make_settings,
+        given.log_level,
+        given.log_format,
+        lambda config, log_format: serve(config, log_format, new_users, console=_console(given, config)),
+        log_directory=given.logs,
+    )
 
 
 def build_parser() -> ArgumentParser:
     parser = ArgumentParser("barnabas server", description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("file", nargs="?", metavar="FILE.properties", help="Kafka's server.properties; without it, Kafka's defaults")
     add_user_options(parser)
+    parser.add_argument("--console", action="store_true", help="also serve the console, the web page of the cluster")
+    add_console_options(parser)
+    parser.add_argument(
+        "--console-client", metavar="FILE.properties", help="settings of the console's clients, for a listener that is not PLAINTEXT"
+    )
     add_run_options(parser, log_level="info")
     return parser
+
+
+def _console(given: Namespace, config: BrokerConfig) -> ConsoleChild | None:
+    """Raises CannotRun where the console could not connect to the broker."""
+    options = console_options(given, given.console, given.console_client)
+    if options is None:
+        return None
+    listener = config.advertised_listeners[0]
+    if listener.security_protocol is not SecurityProtocol.PLAINTEXT and given.console_client is None:
+        fix = "name a file with security.protocol, ssl.truststore.location, sasl.mechanism … by --console-client"
+        raise CannotRun(ExitCode.INVALID_CONFIG, f"the console needs settings to connect to {listener}: {fix}")
+    return ConsoleChild(options)

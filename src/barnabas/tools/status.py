@@ -7,22 +7,22 @@ The exit code is 0 for a healthy cluster, 2 for a cluster with problems, and 1 i
 from __future__ import annotations
 
 import json
-import socket
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.administration.cluster_health import BrokerHealth, GroupHealth, Health, LogDirHealth, PartitionHealth
 from barnabas.errors import KafkaError
-from barnabas.tools.administration.cluster_health import Broker, Group, Health, LogDir, Partition
 from barnabas.tools.administration.feature_versions import metadata_name
 from barnabas.tools.administration.status_text import screen
 from barnabas.tools.command_line.failures import failed_with_message, finish, message_of
 from barnabas.tools.command_line.options import Option, Options, UsageError
 from barnabas.tools.command_line.text import print_json
 from barnabas.tools.connecting.connect import command_config_option, open_admin
+from barnabas.tools.connecting.listening import refusing
+from barnabas.tools.connecting.readiness import readiness_url, unreadiness
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ _METADATA_VERSION: Final = "metadata.version"
 _DEFAULT_SERVER: Final = "localhost:9092"
 _TIMEOUTS: Final = {"request.timeout.ms": "5000", "default.api.timeout.ms": "10000"}
 _TIMEOUT_MS_IN_VAIN: Final = 2_000
-_PROBE_TIMEOUT_S: Final = 2.0
-_PROBES_MAX: Final = 16
 _INTERVAL_S: Final = 2
 _TO_THE_TOP: Final = "\x1b[H\x1b[J"
 RUNS_ALONE: Final = True  # without any option, it shows the default cluster
@@ -101,29 +99,13 @@ def look(admin: Admin) -> Health:
     health = Health(cluster.cluster_id, _controller(admin, cluster, down))
     _try(health, "partitions", lambda: _look_at_topics(admin, health))
     _try(health, "brokers", lambda: _look_at_brokers(admin, health, cluster.nodes, down))
+    _look_at_readiness(admin, health)
     _try(health, "features", lambda: _look_at_features(admin, health))
     if health.controller is not None:  # only the controller has this state
         _try(health, "reassignments", lambda: _look_at_reassignments(admin, health))
     _try(health, "log directories", lambda: _look_at_log_dirs(admin, health))
     _try(health, "groups", lambda: _look_at_groups(admin, health))
     return health
-
-
-def refusing(nodes: Sequence[Any]) -> frozenset[int]:
-    """The ids of the brokers at whose address nothing listens. A cluster lists a killed broker until its session expires, and a client
-    retries it until its timeout: one connection attempt finds out at once."""
-    with ThreadPoolExecutor(_PROBES_MAX) as pool:
-        return frozenset(node.id for node, refuses in zip(nodes, pool.map(_refuses, nodes), strict=True) if refuses)
-
-
-def _refuses(node: Any) -> bool:
-    try:
-        socket.create_connection((node.host, node.port), _PROBE_TIMEOUT_S).close()
-    except ConnectionRefusedError:
-        return True
-    except OSError:
-        return False  # left to the client, whose timeouts are longer
-    return False
 
 
 def _controller(admin: Admin, cluster: Any, down: Collection[int]) -> int | None:
@@ -155,7 +137,7 @@ def _look_at_topics(admin: Admin, health: Health) -> None:
     configs = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]).successes if topics else {}
     min_isr = {resource.name: int(config["min.insync.replicas"].value or 1) for resource, config in configs.items()}
     health.partitions = [
-        Partition(
+        PartitionHealth(
             f"{name}-{info.partition}",
             None if info.leader is None else info.leader.id,
             tuple(node.id for node in info.replicas),
@@ -180,7 +162,7 @@ def _look_at_brokers(admin: Admin, health: Health, alive: Sequence[Any], down: C
         features = versions.get(node.id)
         highest = None if features is None else features.supported_features.get(_METADATA_VERSION)
         health.brokers.append(
-            Broker(
+            BrokerHealth(
                 node.id,
                 f"{node.host}:{node.port}",
                 node.rack,
@@ -192,6 +174,23 @@ def _look_at_brokers(admin: Admin, health: Health, alive: Sequence[Any], down: C
                 node.id in down,
             )
         )
+
+
+def _look_at_readiness(admin: Admin, health: Health) -> None:
+    """By /health/ready of the brokers that have metrics.listener. What cannot be read from here says nothing about a broker."""
+    from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigResourceType
+
+    hosts = {broker.id: broker.address.rpartition(":")[0] for broker in health.brokers if not broker.is_fenced and not broker.is_down}
+    try:
+        configs = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, str(broker_id)) for broker_id in hosts]).successes
+    except KafkaError:
+        return
+    for resource, config in configs.items():
+        entry = config.get("metrics.listener")
+        if entry is not None and entry.value:
+            why = unreadiness(readiness_url(entry.value, hosts[int(resource.name)]))
+            if why:
+                health.not_ready[int(resource.name)] = why
 
 
 def _look_at_features(admin: Admin, health: Health) -> None:
@@ -216,7 +215,7 @@ def _look_at_log_dirs(admin: Admin, health: Health) -> None:
             size = sum(info.size for info in description.replica_infos.values())
             error = None if description.error is None else message_of(description.error)
             health.log_dirs.append(
-                LogDir(broker, path, len(description.replica_infos), size, description.total_bytes, description.usable_bytes, error)
+                LogDirHealth(broker, path, len(description.replica_infos), size, description.total_bytes, description.usable_bytes, error)
             )
     for broker, failure in outcomes.errors.items():
         health.unknown[f"log directories of broker {broker}"] = message_of(failure)
@@ -235,7 +234,7 @@ def _look_at_groups(admin: Admin, health: Health) -> None:
     for group in sorted(listing.valid, key=lambda listed: listed.group_id):
         description = described.get(group.group_id)
         health.groups.append(
-            Group(
+            GroupHealth(
                 group.group_id,
                 "?" if group.type is None else str(group.type),
                 "?" if group.group_state is None else str(group.group_state),

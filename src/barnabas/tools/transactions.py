@@ -18,6 +18,7 @@ from barnabas.tools.connecting.connect import open_admin
 from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from barnabas.administration.hanging_transactions import Hanging
     from barnabas.client.admin.admin import Admin
 
 _BATCH_MAX: Final = 500  # partitions per request
@@ -228,7 +229,8 @@ def _find_hanging(admin: Admin, given: Any) -> Table:
             str(producer.last_timestamp),
             str((now - producer.last_timestamp) // _MINUTE_MS),
         ]
-        for partition, producer in _hanging(admin, candidates)
+        for candidate in _hanging(admin, candidates)
+        for partition, producer in ((candidate.partition, candidate.producer),)
     ]
     headers = ("Topic", "Partition", "ProducerId", "ProducerEpoch", "CoordinatorEpoch", "StartOffset", "LastTimestamp", "Duration(min)")
     return headers, rows
@@ -254,8 +256,10 @@ def _partitions_to_search(admin: Admin, given: Any) -> list[TopicPartition]:
     return partitions
 
 
-def _long_open(admin: Admin, broker_id: int | None, longest_ms: int, partitions: list[TopicPartition]) -> list[tuple[TopicPartition, Any]]:
-    hanging = []
+def _long_open(admin: Admin, broker_id: int | None, longest_ms: int, partitions: list[TopicPartition]) -> list[Hanging]:
+    from barnabas.administration.hanging_transactions import long_open
+
+    hanging: list[Hanging] = []
     for batch in _batches(partitions):
         try:
             producers = admin.describe_producers(batch, broker_id=broker_id).all()
@@ -263,18 +267,17 @@ def _long_open(admin: Admin, broker_id: int | None, longest_ms: int, partitions:
             where = f"Optional[{broker_id}]" if broker_id is not None else "Optional.empty"
             raise _gave_up(f"Failed to describe producers for {len(batch)} partitions on broker {where}", error) from None
         now = _now_ms()
-        for partition, state in producers.items():
-            for producer in state:
-                if producer.current_transaction_start_offset is not None and now - producer.last_timestamp > longest_ms:
-                    hanging.append((partition, producer))
+        hanging += long_open(producers, longest_ms, now)
     return hanging
 
 
-def _hanging(admin: Admin, candidates: list[tuple[TopicPartition, Any]]) -> list[tuple[TopicPartition, Any]]:
+def _hanging(admin: Admin, candidates: list[Hanging]) -> list[Hanging]:
     """Transactions that no coordinator has, so that their markers will never be written."""
     if not candidates:
         return []
-    ids = {producer.producer_id for _, producer in candidates}
+    from barnabas.administration.hanging_transactions import unknown_to_coordinators
+
+    ids = {candidate.producer.producer_id for candidate in candidates}
     try:
         listed = admin.list_transactions(producer_ids=ids).all()
     except KafkaError as error:
@@ -285,12 +288,7 @@ def _hanging(admin: Admin, candidates: list[tuple[TopicPartition, Any]]) -> list
         if refusal.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             raise _gave_up(f"Failed to describe {len(names)} transactions", refusal) from None
     known = outcomes.successes if outcomes is not None else {}
-    hanging = []
-    for partition, producer in candidates:
-        description = known.get(names.get(producer.producer_id, ""))
-        if description is None or partition not in description.topic_partitions:
-            hanging.append((partition, producer))
-    return hanging
+    return unknown_to_coordinators(candidates, names, known)
 
 
 def _batches(items: list[Any]) -> Iterator[list[Any]]:

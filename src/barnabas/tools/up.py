@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from ipaddress import ip_address
@@ -22,6 +22,7 @@ from barnabas.storage.directory.meta_properties import MetaPropertiesFile
 from barnabas.storage.disk.files import Files
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
 from barnabas.tools.running.broker_count import broker_count
+from barnabas.tools.running.console_child import ConsoleChild, add_console_options, console_options, port_number
 from barnabas.tools.running.data_home import data_home, refuse_other_layout
 from barnabas.tools.running.overrides import Overrides, read_overrides
 from barnabas.tools.running.run import Serve, run, serve
@@ -32,7 +33,7 @@ from barnabas.tools.running.settings import Settings, settings
 if TYPE_CHECKING:
     from barnabas.broker.config import BrokerConfig
 
-PORT_MAX: Final = 65_535
+METRICS_PORT: Final = 9404  # as that of jmx_exporter in Strimzi; of several brokers each has the next
 # As in Kafka's example for a single node: the defaults need three nodes.
 _ONE_NODE: Final = {
     "offsets.topic.replication.factor": "1",
@@ -68,15 +69,20 @@ def main(arguments: Sequence[str]) -> int:
         overridden.update(read.properties)
         return read
 
-    serve_with = _several(given, overrides) if given.brokers > 1 else _one_secured(given) if given.secure else None
+    serve_with = _several(given, overrides) if given.brokers > 1 else _one(given)
     return run(
-        lambda: _settings(given, overrides()), given.log_level, given.log_format, serve_with, lambda text: in_options(text, overridden)
+        lambda: _settings(given, overrides()),
+        given.log_level,
+        given.log_format,
+        serve_with,
+        lambda text: in_options(text, overridden),
+        given.logs,
     )
 
 
 def build_parser() -> ArgumentParser:
     parser = ArgumentParser("barnabas up", description=__doc__.partition("\n")[0], allow_abbrev=False)
-    parser.add_argument("--port", type=_port, default=9092, help="0 takes any that is free; default: %(default)s")
+    parser.add_argument("--port", type=port_number, default=9092, help="0 takes any that is free; default: %(default)s")
     parser.add_argument("--host", default="localhost", help="the name or address to listen on, IPv6 too; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {data_home()}")
     parser.add_argument("--brokers", type=broker_count, default=1, metavar="N", help="a cluster of so many, on ports from --port on")
@@ -85,6 +91,10 @@ def build_parser() -> ArgumentParser:
         action="store_true",
         help="TLS, passwords and access lists: makes certificates and the user admin, in the directory secure of the data",
     )
+    parser.add_argument(
+        "--no-console", action="store_true", help="no web page; with --port 0 there is none unless --console-port names one"
+    )
+    add_console_options(parser)
     add_run_options(parser, log_level="warning")
     return parser
 
@@ -106,19 +116,29 @@ def _several(given: Namespace, overrides: Callable[[], Overrides]) -> Serve:
         data = os.path.dirname(first.log_dirs[0])
         configs = [first, *(_settings(given, overrides(), number).config for number in range(2, given.brokers + 1))]
         if not given.secure:
-            return await serve_many(configs, data, log_format)
+            return await serve_many(configs, data, log_format, console=_console(given))
         secured = _secured(given)
-        return await serve_many(configs, data, log_format, secured.new_users, secured.usage)
+        return await serve_many(configs, data, log_format, secured.new_users, secured.usage, _console(given))
 
     return serve_all
 
 
-def _one_secured(given: Namespace) -> Serve:
-    async def serve_secured(config: BrokerConfig, log_format: str) -> int:
+def _one(given: Namespace) -> Serve:
+    async def serve_one(config: BrokerConfig, log_format: str) -> int:
+        if not given.secure:
+            return await serve(config, log_format, console=_console(given))
         secured = _secured(given)
-        return await serve(config, log_format, secured.new_users, secured.usage)
+        return await serve(config, log_format, secured.new_users, secured.usage, _console(given))
 
-    return serve_secured
+    return serve_one
+
+
+def _console(given: Namespace) -> ConsoleChild | None:
+    """With port 0 there may be many brokers, so only a port that is named has a console."""
+    if given.no_console:
+        return None
+    options = console_options(given, given.port != 0, str(_secured(given).console_properties) if given.secure else None)
+    return None if options is None else ConsoleChild(options)
 
 
 def _secured(given: Namespace) -> Secured:
@@ -153,7 +173,7 @@ def _settings(given: Namespace, overrides: Overrides, number: int = 1) -> Settin
 
 
 def _single(given: Namespace, overrides: Overrides, data: str) -> dict[str, str]:
-    own = {"log.dirs": data, **_listener(given, given.port)}
+    own = {"log.dirs": data, **_listener(given, given.port, 1)}
     if "broker.id" not in overrides.properties and "node.id" not in overrides.properties:
         own["broker.id"] = _node_id(data)
     return own
@@ -164,7 +184,7 @@ def _one_of_several(given: Namespace, number: int, data: str) -> dict[str, str]:
     factor, in_sync = str(layout.replication_factor), str(layout.min_in_sync)
     return {
         "log.dirs": f"{data}/{layout.node_dir(number)}",
-        **_listener(given, given.port + number - 1 if given.port else 0),
+        **_listener(given, given.port + number - 1 if given.port else 0, number),
         "broker.id": str(number),
         "default.replication.factor": factor,
         "offsets.topic.replication.factor": factor,
@@ -176,11 +196,15 @@ def _one_of_several(given: Namespace, number: int, data: str) -> dict[str, str]:
     }
 
 
-def _listener(given: Namespace, port: int) -> dict[str, str]:
+def _listener(given: Namespace, port: int, number: int) -> dict[str, str]:
     host, protocol = _host(given), "SASL_SSL" if given.secure else "PLAINTEXT"
     own = {"listeners": f"{protocol}://{host_and_port(host, port)}"}
     if _is_every_address(host):  # clients cannot connect to a wildcard address: advertise the name of this machine
         own["advertised.listeners"] = f"{protocol}://{host_and_port(socket.gethostname(), port)}"
+    if port:  # with port 0 there may be many brokers
+        own["metrics.listener"] = f"{'https' if given.secure else 'http'}://localhost:{METRICS_PORT + number - 1}"
+        if given.secure:
+            own["metrics.listener.authentication"] = "basic"
     return own | (_secured(given).broker_settings if given.secure else {})
 
 
@@ -210,9 +234,3 @@ def _is_every_address(host: str) -> bool:
         return ip_address(host).is_unspecified
     except ValueError:
         return not host
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > PORT_MAX:
-        raise ArgumentTypeError(f"a port is a number from 0 to {PORT_MAX}, not {text}")
-    return int(text)

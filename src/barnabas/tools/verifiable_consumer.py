@@ -83,7 +83,7 @@ def _execute(arguments: Sequence[str]) -> None:
     given = parser.parse(list(arguments))
     consumer = open_consumer(consumer_settings(parser, given))
     on_signals(consumer.wakeup)
-    Run(consumer, given).consume()
+    ConsumerRun(consumer, given).consume()
 
 
 class Events(ConsumerRebalanceListener):
@@ -98,7 +98,7 @@ def _print_partitions(name: str, partitions: Collection[TopicPartition]) -> None
     print_event(name, partitions=[{"topic": partition.topic, "partition": partition.partition} for partition in sorted(partitions)])
 
 
-class Run:
+class ConsumerRun:
     def __init__(self, consumer: Any, given: Any) -> None:
         self._consumer = consumer
         self._given = given

@@ -80,7 +80,7 @@ def _execute(arguments: Sequence[str]) -> None:
     settings |= read_config(parser, given, "producer.config")
     producer = open_producer(settings)
     started_ms = now_ms()
-    run = Run(producer, given, started_ms)
+    run = ProducerRun(producer, given, started_ms)
     on_signals(run.stop)
     run.send_all(Throttle(given.throughput, started_ms))
     producer.close()
@@ -89,7 +89,7 @@ def _execute(arguments: Sequence[str]) -> None:
     print_event("tool_data", sent=run.sent, acked=run.acked, target_throughput=given.throughput, avg_throughput=rate)
 
 
-class Run:
+class ProducerRun:
     def __init__(self, producer: Any, given: Any, started_ms: int) -> None:
         self.sent = 0
         self.acked = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.administration.acl_operations import SUPPORTED
 from barnabas.security.acl import AclPermissionType, PatternType, ResourceType
 from barnabas.security.operations import AclOperation
 from barnabas.tools import acls
@@ -97,5 +98,5 @@ def test_a_filter_is_shown_as_the_pattern_it_looks_for() -> None:
 
 def test_all_operations_and_permissions_are_known() -> None:
     names = {operation.name for operation in AclOperation} - {"UNKNOWN", "ANY", "ALL"}
-    assert {name for supported in acls.SUPPORTED.values() for name in supported} == names
+    assert {name for supported in SUPPORTED.values() for name in supported} == names
     assert {"ALLOW", "DENY"} <= {permission.name for permission in AclPermissionType}

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.embedded import open_embedded
+from barnabas.metadata.embedded import STORE_NAME, open_embedded
 from barnabas.tools import metadata_shell
 from barnabas.tools.command_line.failures import ToolError
-from barnabas.tools.tree.metadata_commands import ExitShell, Session, columns, run
-from barnabas.tools.tree.metadata_tree import STORE_NAME, MetadataNode, ShellState, glob_to_regex, load, strip_dots
+from barnabas.tools.tree.metadata_commands import ExitShell, ShellSession, columns, run
+from barnabas.tools.tree.metadata_tree import MetadataNode, ShellState, glob_to_regex, load, strip_dots
 
 TREE = {
     "/brokers": b"",
@@ -40,40 +40,40 @@ def tree_of(nodes: dict[str, bytes]) -> MetadataNode:
 
 
 @pytest.fixture
-def session() -> Session:
-    return Session(ShellState(tree_of(TREE)))
+def session() -> ShellSession:
+    return ShellSession(ShellState(tree_of(TREE)))
 
 
-def told(line: str, session: Session) -> list[str]:
+def told(line: str, session: ShellSession) -> list[str]:
     return run(line.split(), session, interactive=True)
 
 
-def test_ls_lists_names_in_their_order(session: Session) -> None:
+def test_ls_lists_names_in_their_order(session: ShellSession) -> None:
     assert told("ls", session) == ["brokers", "cluster"]
     assert told("ls /brokers/topics", session) == ["bar", "foo"]
 
 
-def test_ls_of_several_directories_says_which_is_which(session: Session) -> None:
+def test_ls_of_several_directories_says_which_is_which(session: ShellSession) -> None:
     assert told("ls /brokers/topics /cluster", session) == ["topics:", "bar", "foo", "\ncluster:", "id"]
 
 
-def test_ls_of_a_file_is_its_name(session: Session) -> None:
+def test_ls_of_a_file_is_its_name(session: ShellSession) -> None:
     assert told("ls /cluster/id", session) == ["id"]
 
 
-def test_cat_shows_data(session: Session) -> None:
+def test_cat_shows_data(session: ShellSession) -> None:
     assert told("cat /cluster/id", session) == ['{"id":"abc"}']
 
 
-def test_a_node_with_children_has_contents_too(session: Session) -> None:
+def test_a_node_with_children_has_contents_too(session: ShellSession) -> None:
     assert told("cat /brokers/topics/foo", session) == ['{"version":3}']
 
 
-def test_cat_of_a_directory_is_refused(session: Session) -> None:
+def test_cat_of_a_directory_is_refused(session: ShellSession) -> None:
     assert told("cat /brokers", session) == ["cat: /brokers: Is a directory"]
 
 
-def test_what_is_not_there_is_told_in_the_words_of_each_command(session: Session) -> None:
+def test_what_is_not_there_is_told_in_the_words_of_each_command(session: ShellSession) -> None:
     assert told("ls /x", session) == ["ls: /x: no such file or directory."]
     assert told("cat /x", session) == ["cat: /x: No such file or directory."]
     assert told("cd /x", session) == ["cd: /x: no such directory."]
@@ -81,7 +81,7 @@ def test_what_is_not_there_is_told_in_the_words_of_each_command(session: Session
     assert told("tree /x", session) == ["tree: /x: No such file or directory."]
 
 
-def test_cd_goes_down_up_and_home(session: Session) -> None:
+def test_cd_goes_down_up_and_home(session: ShellSession) -> None:
     assert told("cd brokers/topics", session) == []
     assert told("pwd", session) == ["/brokers/topics"]
     assert told("ls", session) == ["bar", "foo"]
@@ -91,12 +91,12 @@ def test_cd_goes_down_up_and_home(session: Session) -> None:
     assert told("pwd", session) == ["/"]
 
 
-def test_one_cannot_cd_into_a_file(session: Session) -> None:
+def test_one_cannot_cd_into_a_file(session: ShellSession) -> None:
     assert told("cd /cluster/id", session) == ["cd: /cluster/id: not a directory."]
     assert told("pwd", session) == ["/"]
 
 
-def test_find_walks_from_where_it_is_told(session: Session) -> None:
+def test_find_walks_from_where_it_is_told(session: ShellSession) -> None:
     assert told("find /brokers/topics", session) == [
         "/brokers/topics",
         "/brokers/topics/bar",
@@ -107,37 +107,37 @@ def test_find_walks_from_where_it_is_told(session: Session) -> None:
     assert told("find", session) == [".", "./id"]
 
 
-def test_tree_shows_names_and_contents(session: Session) -> None:
+def test_tree_shows_names_and_contents(session: ShellSession) -> None:
     assert told("tree /cluster", session) == ["cluster:", '  id: {"id":"abc"}']
 
 
-def test_stars_and_braces_find_many(session: Session) -> None:
+def test_stars_and_braces_find_many(session: ShellSession) -> None:
     assert told("cat /brokers/topics/*", session) == ['{"version":3}'] * 2
     assert told("ls /brokers/topics/{foo,bar}", session) == ["bar", "\nfoo:", "partitions"]
 
 
-def test_history_shows_the_last_commands(session: Session) -> None:
+def test_history_shows_the_last_commands(session: ShellSession) -> None:
     session.history = ["ls", "pwd", "history 2"]
     assert told("history 2", session) == ["    1  pwd", "    2  history 2"]
 
 
-def test_man_and_help_name_the_commands(session: Session) -> None:
+def test_man_and_help_name_the_commands(session: ShellSession) -> None:
     assert told("man ls", session)[0].startswith("ls: List metadata nodes.")
     assert told("man x", session) == ["man: unknown command x. Type help to get a list of commands."]
     assert any("tree" in line for line in told("help", session))
 
 
-def test_exit_leaves(session: Session) -> None:
+def test_exit_leaves(session: ShellSession) -> None:
     with pytest.raises(ExitShell):
         told("exit", session)
 
 
-def test_an_unknown_command_is_told_which_there_are(session: Session) -> None:
+def test_an_unknown_command_is_told_which_there_are(session: ShellSession) -> None:
     (line,) = told("rm /", session)
     assert line.startswith("invalid choice: 'rm' (choose from 'cat', 'cd'")
 
 
-def test_commands_of_a_shell_are_none_outside_of_it(session: Session) -> None:
+def test_commands_of_a_shell_are_none_outside_of_it(session: ShellSession) -> None:
     (line,) = run(["cd", "/"], session, interactive=False)
     assert line.startswith("invalid choice: 'cd'")
 
@@ -200,8 +200,8 @@ def test_a_store_that_is_in_use_is_read_without_touching_it(tmp_path: Path) -> N
     finally:
         assert store.read_bytes() == before
         asyncio.run(tree.close())
-    assert run(["cat", "/cluster/id"], Session(ShellState(root)), interactive=False) == ['{"id":"abc"}']
-    assert run(["stat", "/cluster/id"], Session(ShellState(root)), interactive=False)[0] == "/cluster/id"
+    assert run(["cat", "/cluster/id"], ShellSession(ShellState(root)), interactive=False) == ['{"id":"abc"}']
+    assert run(["stat", "/cluster/id"], ShellSession(ShellState(root)), interactive=False)[0] == "/cluster/id"
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:

@@ -7,18 +7,19 @@ from types import SimpleNamespace
 
 import pytest
 
+from barnabas.administration.cluster_health import BrokerHealth, GroupHealth, Health, LogDirHealth, PartitionHealth
 from barnabas.tools import status
-from barnabas.tools.administration.cluster_health import Broker, Group, Health, LogDir, Partition
 from barnabas.tools.administration.status_text import screen, size_text
+from barnabas.tools.connecting.listening import refusing
 from barnabas.topic_partition import TopicPartition
 
 
-def partition(name: str = "t-0", leader: int | None = 1, isr: tuple[int, ...] = (1, 2, 3), min_isr: int = 2) -> Partition:
-    return Partition(name, leader, (1, 2, 3), isr, min_isr)
+def partition(name: str = "t-0", leader: int | None = 1, isr: tuple[int, ...] = (1, 2, 3), min_isr: int = 2) -> PartitionHealth:
+    return PartitionHealth(name, leader, (1, 2, 3), isr, min_isr)
 
 
-def health(*partitions: Partition, **more: object) -> Health:
-    brokers = [Broker(number, f"host{number}:9092", None, False, 0, 0, 60, "4.2-IV1") for number in (1, 2, 3)]
+def health(*partitions: PartitionHealth, **more: object) -> Health:
+    brokers = [BrokerHealth(number, f"host{number}:9092", None, False, 0, 0, 60, "4.2-IV1") for number in (1, 2, 3)]
     return Health("id", 1, brokers, partitions=list(partitions), **more)  # type: ignore[arg-type]
 
 
@@ -51,18 +52,18 @@ def test_only_some_names_are_told() -> None:
 
 
 def test_a_partition_with_as_few_replicas_as_it_ever_had_is_not_at_its_minimum() -> None:
-    assert not Partition("t-0", 1, (1,), (1,), 1).is_at_min_isr
+    assert not PartitionHealth("t-0", 1, (1,), (1,), 1).is_at_min_isr
     assert partition(isr=(1, 2)).is_at_min_isr
 
 
 def test_one_replica_is_enough_for_acks_all_where_a_partition_has_one() -> None:
-    found = health(Partition("t-0", 1, (1,), (1,), 2))
+    found = health(PartitionHealth("t-0", 1, (1,), (1,), 2))
     assert (found.verdict, found.problems()) == ("HEALTHY", [])
 
 
 def test_a_broker_that_is_down_is_critical_and_shown_as_down() -> None:
     found = health(partition())
-    found.brokers[1] = Broker(2, "host2:9092", None, False, 3, 5, None, None, is_down=True)
+    found.brokers[1] = BrokerHealth(2, "host2:9092", None, False, 3, 5, None, None, is_down=True)
     assert found.verdict == "CRITICAL"
     assert found.problems()[0].text == ("broker 2 is down: host2:9092 refuses connections; it leads 3 partitions until the cluster notices")
     assert "host2:9092  -     down" in screen(found)
@@ -73,8 +74,8 @@ def test_a_broker_is_down_as_soon_as_its_port_refuses_connections() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         node = SimpleNamespace(id=7, host="127.0.0.1", port=port)
-        assert status.refusing([node]) == frozenset()
-    assert status.refusing([node]) == {7}
+        assert refusing([node]) == frozenset()
+    assert refusing([node]) == {7}
 
 
 def test_another_leader_than_the_preferred_one_is_counted() -> None:
@@ -88,13 +89,13 @@ def test_no_controller_is_critical() -> None:
 
 
 def test_a_full_disk_is_a_warning_and_an_offline_one_critical() -> None:
-    full = LogDir(1, "/a", 3, 10, 100, 5, None)
+    full = LogDirHealth(1, "/a", 3, 10, 100, 5, None)
     assert health(log_dirs=[full]).problems()[0].text == "the disk of /a of broker 1 is 95% full"
-    assert health(log_dirs=[full, LogDir(2, "/b", 0, 0, None, None, "I/O error")]).verdict == "CRITICAL"
+    assert health(log_dirs=[full, LogDirHealth(2, "/b", 0, 0, None, None, "I/O error")]).verdict == "CRITICAL"
 
 
 def test_a_metadata_store_that_fails_is_critical() -> None:
-    found = health(log_dirs=[LogDir(1, "/data/barnabas.db", 0, 0, None, None, "I/O error")])
+    found = health(log_dirs=[LogDirHealth(1, "/data/barnabas.db", 0, 0, None, None, "I/O error")])
     assert found.verdict == "CRITICAL"
     assert found.problems()[0].text.startswith("the metadata store /data/barnabas.db of broker 1 cannot keep changes")
 
@@ -106,7 +107,11 @@ def test_what_could_not_be_asked_is_told() -> None:
 
 def test_the_screen_shows_all_parts() -> None:
     shown = screen(
-        health(partition(), log_dirs=[LogDir(1, "/data", 3, 1536, 2048, 1024, None)], groups=[Group("g", "Consumer", "Stable", 2, 12345)])
+        health(
+            partition(),
+            log_dirs=[LogDirHealth(1, "/data", 3, 1536, 2048, 1024, None)],
+            groups=[GroupHealth("g", "Consumer", "Stable", 2, 12345)],
+        )
     )
     assert shown.startswith("Cluster id  HEALTHY\n")
     assert "host1:9092" in shown and "/data" in shown and "1.5 KB" in shown and "12,345" in shown
@@ -114,7 +119,7 @@ def test_the_screen_shows_all_parts() -> None:
 
 
 def test_the_groups_that_are_furthest_behind_come_first() -> None:
-    groups = [Group(f"g{number:02}", "Classic", "Empty", 0, number) for number in range(15)]
+    groups = [GroupHealth(f"g{number:02}", "Classic", "Empty", 0, number) for number in range(15)]
     shown = screen(health(groups=groups))
     assert shown.index("g14") < shown.index("g05")
     assert "g04" not in shown and "and 5 more groups" in shown
@@ -122,7 +127,7 @@ def test_the_groups_that_are_furthest_behind_come_first() -> None:
 
 
 def test_the_json_names_what_is_wrong() -> None:
-    found = health(partition(isr=(1,)), log_dirs=[LogDir(1, "/d", 0, 0, 10, 5, None)]).as_json()
+    found = health(partition(isr=(1,)), log_dirs=[LogDirHealth(1, "/d", 0, 0, 10, 5, None)]).as_json()
     assert found["status"] == "CRITICAL"
     assert found["underMinIsrPartitions"] == ["t-0"]
     assert found["logDirs"][0]["freeBytes"] == 5

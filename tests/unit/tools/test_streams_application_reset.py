@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.tools import delegation_tokens, streams_application_reset
-from barnabas.tools.administration.reassignment_plan import Replica
+from barnabas.tools.administration.reassignment_plan import PartitionReplica
 from barnabas.tools.command_line.failures import BadArgument
 from barnabas.tools.command_line.options import Options
 from barnabas.tools.reassign_partitions import move_state
@@ -93,4 +93,4 @@ class Info:
     ],
 )
 def test_the_state_of_a_move_is_told(info: Info | None, text: str) -> None:
-    assert move_state(Replica("t", 0, 1), "/new", info) == text
+    assert move_state(PartitionReplica("t", 0, 1), "/new", info) == text

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.java_numbers import double_text, parse_double
 from barnabas.tools.administration import feature_versions as versions
 from barnabas.tools.administration.config_entities import added_configs
 from barnabas.tools.administration.group_offsets import as_csv, parse_datetime, parse_duration_ms, parse_plan, parse_topic
 from barnabas.tools.administration.topic_arguments import parse_configs, parse_replica_assignment
 from barnabas.tools.command_line.failures import BadArgument, Terse, ToolError, described, java_name
-from barnabas.tools.command_line.java_numbers import double_text, parse_double
 from barnabas.tools.command_line.json_plan import WrongJson
 from barnabas.tools.command_line.options import Options
 from barnabas.tools.command_line.topic_filter import IncludeList

@@ -107,6 +107,14 @@ def test_each_of_several_brokers_has_its_port_its_directory_and_replicas_on_the_
     assert third.number("default.replication.factor") == 3
 
 
+def test_metrics_are_on_consecutive_ports_of_this_machine(tmp_path: Path) -> None:
+    assert config(tmp_path / "one")["metrics.listener"] == "http://localhost:9404"
+    assert config(tmp_path / "three", host="0.0.0.0", brokers=3, number=3)["metrics.listener"] == "http://localhost:9406"
+    assert config(tmp_path / "any", port=0)["metrics.listener"] is None
+    secured = config(tmp_path / "secured", secure=True, brokers=2, number=2)
+    assert (secured["metrics.listener"], secured["metrics.listener.authentication"]) == ("https://localhost:9405", "basic")
+
+
 @pytest.mark.parametrize(("brokers", "directory"), [(3, ""), (1, "broker-1")])
 def test_a_directory_of_another_number_of_brokers_is_refused(tmp_path: Path, brokers: int, directory: str) -> None:
     (tmp_path / directory).mkdir(exist_ok=True)

@@ -9,9 +9,10 @@ import re
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.administration import offset_resets
+from barnabas.administration.offset_resets import UNKNOWN_OFFSET, Offsets
 from barnabas.client.errors import LeaderNotAvailable
 from barnabas.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
 from barnabas.protocol.errors import ErrorCode
@@ -24,14 +25,8 @@ from barnabas.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
 
-Offsets = dict[TopicPartition, int]
 _LATEST: Final = -1
 _EARLIEST: Final = -2
-_UNKNOWN_OFFSET: Final = -1
-_DATETIME: Final = re.compile(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)\.(\d+)(Z|[+-]\d\d(?::?\d\d)?)")
-_DURATION: Final = re.compile(
-    r"([+-]?)P(?:([+-]?\d+)D)?(T(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+)(?:[.,](\d{0,9}))?S)?)?", re.IGNORECASE
-)
 
 
 def log_offsets(admin: Admin, partitions: Collection[TopicPartition], timestamp: int, timeout_ms: int) -> dict[TopicPartition, Any]:
@@ -187,15 +182,14 @@ class Resets:
         return {partition: info.offset for partition, info in log_offsets(self._admin, partitions, timestamp, self._timeout_ms).items()}
 
     def _in_range(self, offsets: Offsets) -> Offsets:
-        starts, ends = self._ends(offsets, _EARLIEST), self._ends(offsets, _LATEST)
-        return {partition: max(min(offset, ends[partition]), starts[partition]) for partition, offset in offsets.items()}
+        return offset_resets.in_range(offsets, self._ends(offsets, _EARLIEST), self._ends(offsets, _LATEST))
 
     def _shifted(self, group: str, partitions: Sequence[TopicPartition], shift: int) -> Offsets:
         committed = committed_offsets(self._admin, group, self._timeout_ms)
         for partition in partitions:
             if partition not in committed:
                 raise BadArgument(f"Cannot shift offset for partition {partition} since there is no current committed offset")
-        return {partition: committed[partition].offset + shift for partition in partitions}
+        return offset_resets.shifted({partition: offset.offset for partition, offset in committed.items()}, partitions, shift)
 
     def _current(self, group: str, partitions: Sequence[TopicPartition]) -> Offsets:
         committed = committed_offsets(self._admin, group, self._timeout_ms)
@@ -205,10 +199,10 @@ class Resets:
 
     def at_time(self, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
         offsets = self._ends(partitions, timestamp)
-        empty = [partition for partition, offset in offsets.items() if offset == _UNKNOWN_OFFSET]
+        empty = [partition for partition, offset in offsets.items() if offset == UNKNOWN_OFFSET]
         for partition in empty:
             print(f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. Falling back to latest known offset.")
-        return {partition: offset for partition, offset in offsets.items() if offset != _UNKNOWN_OFFSET} | self._ends(empty, _LATEST)
+        return {partition: offset for partition, offset in offsets.items() if offset != UNKNOWN_OFFSET} | self._ends(empty, _LATEST)
 
     def _from_file(self, group: str) -> Offsets:
         plan = parse_plan(read_text(self._options.text("from-file")), self._options.texts("group"))
@@ -241,38 +235,19 @@ def parse_datetime(text: str) -> int:
     """Milliseconds of `2026-01-31T23:59:59.999`, in UTC unless it names a zone."""
     if "T" not in text.rstrip("T"):
         raise ToolError("java.text.ParseException: Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
-    if not re.search("[+Z-]", text.split("T")[1]):
-        text += "Z"
-    match = _DATETIME.match(text)
     try:
-        if match is None:
-            raise ValueError
-        year, month, day, hour, minute, second, millis = map(int, match.groups()[:7])
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=_zone(match[8])) + timedelta(milliseconds=millis)
-        if millis > 999:
-            raise ValueError
+        return offset_resets.parse_datetime(text)
     except ValueError:
-        raise ToolError(f'java.text.ParseException: Unparseable date: "{text}"') from None
-    return round(moment.timestamp() * 1000)
-
-
-def _zone(text: str) -> timezone:
-    if text == "Z":
-        return UTC
-    digits = text[1:].replace(":", "")
-    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
-    return timezone(-offset if text[0] == "-" else offset)
+        with_zone = text if re.search("[+Z-]", text.split("T")[1]) else f"{text}Z"
+        raise ToolError(f'java.text.ParseException: Unparseable date: "{with_zone}"') from None
 
 
 def parse_duration_ms(text: str) -> int:
-    match = _DURATION.fullmatch(text)
-    if match is None or not any(match[group] for group in (2, 4, 5, 6)) or match[3] in ("T", "t"):
-        raise ToolError("Text cannot be parsed to a Duration")
-    days, hours, minutes, seconds = (int(match[group] or 0) for group in (2, 4, 5, 6))
-    fraction = int((match[7] or "0").ljust(9, "0")) // 1_000_000
-    total = ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000
-    total += -fraction if (match[6] or "").startswith("-") else fraction
-    return -total if match[1] == "-" else total
+    """Milliseconds of `P1DT2H3M4.5S`."""
+    try:
+        return offset_resets.parse_duration_ms(text)
+    except ValueError:
+        raise ToolError("Text cannot be parsed to a Duration") from None
 
 
 def as_csv(plan: Mapping[str, Offsets], *, with_group: bool) -> str:

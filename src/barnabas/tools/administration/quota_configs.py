@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import KafkaError
+from barnabas.java_numbers import double_text, parse_double
+from barnabas.metadata.znodes.ordering import java_hash_map
 from barnabas.tools.command_line.failures import BadArgument, java_name, message_of
-from barnabas.tools.command_line.java_numbers import double_text, parse_double
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
@@ -85,15 +86,20 @@ def describe(admin: Admin, types: Sequence[str], names: Sequence[str]) -> None:
             if kind in entity:
                 name = entity[kind]
                 parts.append(f"{_TITLES[kind]} '{name}'" if name is not None else f"the default {_TITLES[kind]}")
-        configs = ", ".join(f"{name}={double_text(value)}" for name, value in values.items())
+        configs = ", ".join(f"{name}={double_text(values[name])}" for name in java_hash_map(values))
         print(f"Quota configs for {', '.join(parts)} are {configs}")
 
 
 def describe_scram(admin: Admin, names: Sequence[str]) -> None:
+    """Users without a credential are left out, as by Kafka's client."""
+    from barnabas.client.errors import ResourceNotFound
+
     outcomes = admin.describe_user_scram_credentials(list(names) or None)
     for user in outcomes:
         try:
             credentials = outcomes[user].credential_infos
+        except ResourceNotFound:
+            continue
         except KafkaError as error:
             simple = java_name(error).rpartition(".")[2]
             print(f"Error retrieving SCRAM credential configs for user-principal '{user}': {simple}: {message_of(error)}")

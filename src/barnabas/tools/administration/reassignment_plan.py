@@ -8,24 +8,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
+from barnabas.administration.replica_moves import Assignment, by_topic, spread
 from barnabas.errors import InvalidReplicationFactor
-from barnabas.metadata.replica_assignment import BrokerMetadata, assign_replicas_to_brokers
-from barnabas.tools.command_line.failures import AdminCommandFailed, AdminOperation, BadArgument, ToolError
+from barnabas.metadata.replica_assignment import BrokerMetadata
+from barnabas.tools.command_line.failures import AdminCommandFailed, AdminOperation, BadArgument
 from barnabas.tools.command_line.json_plan import WrongJson, as_list, as_object, integer, parse_json, string, to_integer
 from barnabas.tools.command_line.text import compact_json
 from barnabas.topic_partition import TopicPartition
 
 ANY_LOG_DIR: Final = "any"
-BROKER_THROTTLES: Final = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
-TOPIC_THROTTLES: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 EXISTING: Final = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new "
     "partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by "
@@ -38,10 +33,8 @@ _VERSION: Final = 1
 _SOURCE: Final = "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {}, column: {}]"
 T = TypeVar("T")
 
-Assignment = Mapping[TopicPartition, Sequence[int]]
 
-
-class Replica(NamedTuple):
+class PartitionReplica(NamedTuple):
     """A replica of a partition on a broker; sorts as Kafka prints them, by broker first, where `order` is the key."""
 
     topic: str
@@ -57,42 +50,22 @@ class Replica(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReassignmentPlan:
     """The content of a plan file, in its order and with its repetitions."""
 
     partitions: list[tuple[TopicPartition, list[int]]]
-    log_dirs: dict[Replica, str]
+    log_dirs: dict[PartitionReplica, str]
 
     @property
     def topics(self) -> list[str]:
         return sorted({partition.topic for partition, _ in self.partitions})
 
 
-class Reassignment(Protocol):
-    """A reassignment in progress, as the admin client lists it."""
-
-    @property
-    def replicas(self) -> tuple[int, ...]: ...
-    @property
-    def adding_replicas(self) -> tuple[int, ...]: ...
-
-
-@dataclass
-class Move:
-    """The source and target replicas of a partition that is copied."""
-
-    sources: set[int]
-    destinations: set[int] = field(default_factory=set)
-
-
-Moves = dict[TopicPartition, Move]
-
-
-def parse_plan(text: str) -> Plan:
+def parse_plan(text: str) -> ReassignmentPlan:
     """The file of --reassignment-json-file, not yet checked for repetitions."""
     fields = as_object(_parsed(text))
     _check_version(fields)
-    plan = Plan([], {})
+    plan = ReassignmentPlan([], {})
     for entry in map(as_object, as_list(fields.get("partitions", []))):
         partition = TopicPartition(string(entry, "topic"), integer(entry, "partition"))
         replicas = [to_integer(replica) for replica in as_list(_needed(entry, "replicas"))]
@@ -105,11 +78,11 @@ def parse_plan(text: str) -> Plan:
         plan.partitions.append((partition, replicas))
         for replica, path in zip(replicas, dirs, strict=True):
             if path != ANY_LOG_DIR:
-                plan.log_dirs[Replica(partition.topic, partition.partition, replica)] = path
+                plan.log_dirs[PartitionReplica(partition.topic, partition.partition, replica)] = path
     return plan
 
 
-def check_plan(plan: Plan) -> dict[TopicPartition, list[int]]:
+def check_plan(plan: ReassignmentPlan) -> dict[TopicPartition, list[int]]:
     """The replicas by partition; raises an error for a plan that cannot be executed."""
     if not plan.partitions:
         raise AdminCommandFailed("Partition reassignment list cannot be empty")
@@ -152,7 +125,7 @@ def parse_brokers(text: str) -> list[int]:
     return brokers
 
 
-def plan_json(assignment: Assignment, log_dirs: Mapping[Replica, str]) -> str:
+def plan_json(assignment: Assignment, log_dirs: Mapping[PartitionReplica, str]) -> str:
     """A plan as Kafka prints it, and takes it again."""
     return compact_json(
         {
@@ -162,7 +135,7 @@ def plan_json(assignment: Assignment, log_dirs: Mapping[Replica, str]) -> str:
                     "topic": partition.topic,
                     "partition": partition.partition,
                     "replicas": list(assignment[partition]),
-                    "log_dirs": [log_dirs.get(Replica(*partition, replica), ANY_LOG_DIR) for replica in assignment[partition]],
+                    "log_dirs": [log_dirs.get(PartitionReplica(*partition, replica), ANY_LOG_DIR) for replica in assignment[partition]],
                 }
                 for partition in sorted(assignment)
             ],
@@ -181,7 +154,7 @@ def check_racks(brokers: Sequence[BrokerMetadata]) -> None:
 
 def propose(current: Assignment, brokers: Sequence[BrokerMetadata], random: Random) -> dict[TopicPartition, list[int]]:
     """New replicas for all partitions of the topics from `spread`, with the errors of Kafka 4.2's controller."""
-    for partitions in _by_topic(current).values():
+    for partitions in by_topic(current).values():
         factor = len(current[partitions[0]])
         if not brokers:
             raise InvalidReplicationFactor("All brokers are currently fenced.")
@@ -190,22 +163,6 @@ def propose(current: Assignment, brokers: Sequence[BrokerMetadata], random: Rand
                 f"The target replication factor of {factor} cannot be reached because only {len(brokers)} broker(s) are registered."
             )
     return spread(current, brokers, random)
-
-
-def spread(current: Assignment, brokers: Sequence[BrokerMetadata], random: Random) -> dict[TopicPartition, list[int]]:
-    """As if the topics were created on these brokers, with as many replicas as partition 0 has."""
-    proposed: dict[TopicPartition, list[int]] = {}
-    for topic, partitions in _by_topic(current).items():
-        made = assign_replicas_to_brokers(brokers, len(partitions), len(current[partitions[0]]), random)
-        proposed |= {TopicPartition(topic, number): list(replicas) for number, replicas in made.items()}
-    return proposed
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
-    topics: dict[str, list[TopicPartition]] = {}
-    for partition in sorted(partitions):
-        topics.setdefault(partition.topic, []).append(partition)
-    return topics
 
 
 def not_moved(partition: TopicPartition, current: Sequence[int], target: Sequence[int]) -> str:
@@ -219,35 +176,6 @@ def plural(counted: Sized) -> str:
     return "" if len(counted) == 1 else "s"
 
 
-def moves(under_way: Mapping[TopicPartition, Reassignment], proposed: Assignment, current: Assignment) -> Moves:
-    """The moves of the reassignments in progress and of the plan. A partition that is being reassigned keeps its sources, because they are
-    its replicas before the reassignment."""
-    planned = {
-        partition: Move(set(reassignment.replicas) - set(reassignment.adding_replicas), set(reassignment.adding_replicas))
-        for partition, reassignment in under_way.items()
-    }
-    for partition, replicas in proposed.items():
-        if partition not in planned and partition not in current:
-            raise ToolError(f"Trying to reassign a topic partition {partition} with 0 replicas")
-        sources = planned[partition].sources if partition in planned else set(current[partition])
-        planned[partition] = Move(sources, set(replicas) - sources)
-    return planned
-
-
-def leader_throttles(planned: Moves) -> dict[str, str]:
-    """The throttled leader replicas by topic: all replicas before the move."""
-    return _throttled(planned, {partition: move.sources for partition, move in planned.items()})
-
-
-def follower_throttles(planned: Moves) -> dict[str, str]:
-    """The throttled follower replicas by topic: only the new ones."""
-    return _throttled(planned, {partition: move.destinations - move.sources for partition, move in planned.items()})
-
-
-def moving_brokers(planned: Moves) -> list[int]:
-    return sorted({broker for move in planned.values() for broker in move.sources | move.destinations})
-
-
 def duplicates(values: Iterable[T]) -> list[T]:
     """The values that occur more than once, each listed once."""
     seen: set[T] = set()
@@ -257,13 +185,6 @@ def duplicates(values: Iterable[T]) -> list[T]:
             repeated[value] = None
         seen.add(value)
     return list(repeated)
-
-
-def _throttled(planned: Moves, replicas: Mapping[TopicPartition, Iterable[int]]) -> dict[str, str]:
-    by_topic: dict[str, set[str]] = {partition.topic: set() for partition in planned}
-    for partition, brokers in replicas.items():
-        by_topic[partition.topic] |= {f"{partition.partition}:{broker}" for broker in brokers}
-    return {topic: ",".join(sorted(components)) for topic, components in by_topic.items()}
 
 
 def _check_version(fields: Mapping[str, Any]) -> None:

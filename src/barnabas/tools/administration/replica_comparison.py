@@ -19,7 +19,7 @@ class FetchedBatch:
 
 
 @dataclass(frozen=True)
-class Fetched:
+class ReplicaFetch:
     """The Fetch result of one replica."""
 
     high_watermark: int = _NOTHING
@@ -36,11 +36,11 @@ class ReplicaBuffer:
     def __init__(self, initial_offsets: Mapping[TopicPartition, int], report_interval_ms: int, now_ms: int) -> None:
         self.offsets = dict(initial_offsets)
         self.mismatches = 0
-        self._fetched: dict[TopicPartition, dict[int, Fetched]] = {partition: {} for partition in initial_offsets}
+        self._fetched: dict[TopicPartition, dict[int, ReplicaFetch]] = {partition: {} for partition in initial_offsets}
         self._report_interval_ms = report_interval_ms
         self._last_report_ms = now_ms
 
-    def add(self, partition: TopicPartition, replica: int, fetched: Fetched) -> None:
+    def add(self, partition: TopicPartition, replica: int, fetched: ReplicaFetch) -> None:
         self._fetched[partition][replica] = fetched
 
     def verify(self, now_ms: int) -> Iterator[str]:
@@ -60,7 +60,7 @@ class ReplicaBuffer:
                 f"among {len(self._fetched)} partitions"
             )
 
-    def _compare(self, partition: TopicPartition, replicas: Mapping[int, Fetched], now_ms: int) -> Iterator[str]:
+    def _compare(self, partition: TopicPartition, replicas: Mapping[int, ReplicaFetch], now_ms: int) -> Iterator[str]:
         for row in _rows(replicas):
             first, expected = row[0]
             for replica, batch in row[1:]:
@@ -79,7 +79,7 @@ class ReplicaBuffer:
             self.offsets[partition] = expected.last_offset + 1
 
 
-def _rows(replicas: Mapping[int, Fetched]) -> Iterator[list[tuple[int, FetchedBatch]]]:
+def _rows(replicas: Mapping[int, ReplicaFetch]) -> Iterator[list[tuple[int, FetchedBatch]]]:
     """The batches of all replicas in rows, as long as each replica has one below its high watermark."""
     visible = {
         replica: [batch for batch in fetched.batches if batch.last_offset < fetched.high_watermark]

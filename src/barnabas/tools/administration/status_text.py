@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from barnabas.tools.administration.cluster_health import Broker, Group, Health, LogDir
+from barnabas.administration.cluster_health import BrokerHealth, GroupHealth, Health, LogDirHealth
 from barnabas.tools.command_line.text import Colour, coloured, heading
 
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB", "PB")
@@ -39,10 +39,10 @@ def _lines(health: Health, all_groups: bool) -> Iterator[str]:
     for problem in health.problems():
         yield f"  {coloured('!', 'red' if problem.severity == 'critical' else 'yellow')} {problem.text}"
     yield ""
-    yield from _table(("BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "SIZE", "APIS", "METADATA"), _brokers(health))
+    yield from table(("BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "SIZE", "APIS", "METADATA"), _brokers(health))
     if health.log_dirs:
         yield ""
-        yield from _table(("BROKER", "LOG DIR", "REPLICAS", "SIZE", "FREE", "DISK", "STATE"), map(_log_dir, health.log_dirs))
+        yield from table(("BROKER", "LOG DIR", "REPLICAS", "SIZE", "FREE", "DISK", "STATE"), map(_log_dir, health.log_dirs))
     if health.groups:
         yield ""
         yield from _groups(health.groups, all_groups)
@@ -64,13 +64,13 @@ def _brokers(health: Health) -> Iterator[Sequence[str]]:
         )
 
 
-def _state(broker: Broker) -> str:
+def _state(broker: BrokerHealth) -> str:
     if broker.is_down:
         return coloured("down", "red")
     return coloured("fenced", "yellow") if broker.is_fenced else coloured("up", "green")
 
 
-def _log_dir(log_dir: LogDir) -> Sequence[str]:
+def _log_dir(log_dir: LogDirHealth) -> Sequence[str]:
     share = log_dir.used_share
     return (
         str(log_dir.broker),
@@ -83,12 +83,12 @@ def _log_dir(log_dir: LogDir) -> Sequence[str]:
     )
 
 
-def _groups(groups: Sequence[Group], everything: bool) -> Iterator[str]:
+def _groups(groups: Sequence[GroupHealth], everything: bool) -> Iterator[str]:
     """The groups with the largest lag come first."""
     ordered = sorted(groups, key=lambda group: (-(group.lag or 0), group.name))
     shown = ordered if everything else ordered[:_GROUPS_MAX]
     rows = [(group.name, group.type, group.state, "-" if group.members is None else str(group.members), _lag(group.lag)) for group in shown]
-    yield from _table(("GROUP", "TYPE", "STATE", "MEMBERS", "LAG"), rows)
+    yield from table(("GROUP", "TYPE", "STATE", "MEMBERS", "LAG"), rows)
     if len(shown) < len(ordered):
         yield f"and {len(ordered) - len(shown)} more groups (--all shows them)"
 
@@ -107,7 +107,7 @@ def size_text(size: int) -> str:
     raise AssertionError("the last unit takes everything")
 
 
-def _table(headers: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> Iterator[str]:
+def table(headers: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> Iterator[str]:
     """Columns with two blanks between them, cut to the width of the terminal."""
     cells = [headers, *rows]
     widths = [max(_width(row[column]) for row in cells) for column in range(len(headers))]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 import threading
 import time
@@ -17,13 +16,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 from barnabas.tools.command_line.options import Option
+from barnabas.tools.command_line.progress import RedrawnLine
 
 JSON: Final = Option("json", "Print the result as one JSON document, for programs. (Not in Kafka.)")
 
 Colour = Literal["bold", "red", "green", "yellow", "dim"]
 _CODES: Final = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "dim": "2"}
-_PROGRESS_AFTER_S: Final = 2.0
-_BAR: Final = 30
+_AFTER_S: Final = 2.0
 _REDRAW_S: Final = 0.5
 
 
@@ -65,29 +64,6 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print(heading(line) if number == 0 else line)
 
 
-class Progress:
-    """A progress bar on stderr, shown after two seconds and only on a terminal."""
-
-    def __init__(self, what: str, total: int) -> None:
-        self._what = what
-        self._total = max(total, 1)
-        self._began = time.monotonic()
-        self._shown = False
-        self._visible = sys.stderr.isatty()
-
-    def at(self, done: int) -> None:
-        if not self._visible or time.monotonic() - self._began < _PROGRESS_AFTER_S:
-            return
-        self._shown = True
-        share = min(done / self._total, 1.0)
-        bar = "█" * round(share * _BAR) + "·" * (_BAR - round(share * _BAR))
-        print(f"\r{self._what} {bar} {share:4.0%}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._shown:
-            print(f"\r{'':{len(self._what) + _BAR + 7}}\r", end="", file=sys.stderr, flush=True)
-
-
 class Waiting:
     """A line on stderr while a call takes longer than two seconds, only on a terminal. `why` returns the reason for the wait."""
 
@@ -108,18 +84,13 @@ class Waiting:
 
     def _show(self) -> None:
         began = time.monotonic()
-        waited = self._over.wait(_PROGRESS_AFTER_S)
-        width = 0
+        waited = self._over.wait(_AFTER_S)
+        line = RedrawnLine()
         while not waited:
-            line = self._line(time.monotonic() - began)
-            print(f"\r{line:{width}}", end="", file=sys.stderr, flush=True)
-            width = max(width, len(line))
+            line.show(self._text(time.monotonic() - began))
             waited = self._over.wait(_REDRAW_S)
-        if width:
-            print(f"\r{'':{width}}\r", end="", file=sys.stderr, flush=True)
+        line.clear()
 
-    def _line(self, waited_s: float) -> str:
-        """Cut to the width of the terminal: a wrapped line cannot be overwritten."""
+    def _text(self, waited_s: float) -> str:
         why = self._why()
-        line = f"waiting for {self._what}, {waited_s:.0f} s" + (f": {why}" if why else "")
-        return line[: shutil.get_terminal_size().columns - 1]
+        return f"waiting for {self._what}, {waited_s:.0f} s" + (f": {why}" if why else "")

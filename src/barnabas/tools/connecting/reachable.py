@@ -76,7 +76,7 @@ def require_reachable(config: Mapping[str, Any]) -> None:
     # An admin client validates these settings against each other and would reject values that a producer or consumer accepts.
     option = "--bootstrap-controller" if config.get("bootstrap.controllers") else "--bootstrap-server"
     settings = {name: value for name, value in config.items() if name not in _SETTINGS}
-    with _quiet_clients():
+    with quiet_clients():
         try:
             with Admin(SharedSettings(settings)) as admin, Waiting("a broker", _why_not_yet(admin, option)):
                 admin.describe_cluster(timeout_ms=patience)
@@ -112,7 +112,7 @@ def _naming(option: str, error: object) -> str:
 
 
 @contextmanager
-def _quiet_clients() -> Generator[None, None, None]:
+def quiet_clients() -> Generator[None, None, None]:
     """Suppresses the connection warnings of clients: the tool reports the same failure in one line."""
     logger = logging.getLogger("barnabas.client")
     level = logger.level

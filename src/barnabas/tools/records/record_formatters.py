@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import IO, Any, Final, Protocol
 
+from barnabas.java_numbers import double_text
 from barnabas.tools.command_line.failures import BadArgument, ToolError
-from barnabas.tools.command_line.java_numbers import double_text
 from barnabas.tools.records.old_formatters import (
     ChecksumFormatter,
     OldGroupMetadataFormatter,

@@ -16,8 +16,8 @@ from functools import cache
 from typing import Any, Final
 
 from barnabas.errors import InvalidRecord
+from barnabas.java_numbers import double_text
 from barnabas.protocol.reader import Reader
-from barnabas.tools.command_line.java_numbers import double_text
 
 Schema = Mapping[str, Any]
 COORDINATOR_RECORDS: Final = "coordinator-records-4.2.0"

@@ -1,7 +1,8 @@
-"""The log of a broker as text or JSON, one line per event, on standard error.
+"""The log of a broker as text or JSON, one line per event: on standard error, and with a directory in files of Kafka's names.
 
 Modules log through the standard library and do not import this one. Text is `time LEVEL logger message key=value …`, with the fields of
-`extra` as key=value; JSON holds the same fields. One event is always one line, whatever its message contains.
+`extra` as key=value; JSON holds the same fields. The logger is Kafka's name of it. One event is always one line, whatever its message
+contains. Files have Kafka's layout, `[time] LEVEL message (logger)`.
 """
 
 from __future__ import annotations
@@ -12,30 +13,61 @@ import sys
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
+from barnabas import loggers
+from barnabas.loggers import kafka_name
+from barnabas.tools.running.log_files import LogFiles, is_in_server_log
+
 FORMATS: Final = ("text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
+_KAFKA_LEVELS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 _PLAIN: Final = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__) | {"message", "asctime"}
 
 
-def configure(level: str, form: str, stream: TextIO | None = None) -> None:
-    """Installs the handler. A command calls it once, before the first log line."""
+def configure(level: str, form: str, stream: TextIO | None = None, directory: str | None = None) -> None:
+    """Installs the handlers. A command calls it once, before the first log line. Raises OSError if no files can be made in `directory`.
+
+    With a directory, its files begin at INFO, and `level` is that of standard error, which has the lines of server.log. The log of requests
+    is off until the level of its logger is changed.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
     logging.raiseExceptions = False  # a closed stderr must not cause a traceback
+    logging.getLogger(loggers.REQUEST).setLevel(logging.WARNING)
+    if directory is None:
+        root.handlers[:] = [handler]
+        root.setLevel(level.upper())
+        return
+    files = LogFiles(directory)
+    files.setFormatter(JsonFormatter() if form == "json" else KafkaFormatter())
+    handler.setLevel(level.upper())
+    handler.addFilter(is_in_server_log)
+    root.handlers[:] = [handler, files]
+    root.setLevel(min(logging.INFO, handler.level))
 
 
 class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_time(record)} {record.levelname:7} {record.name} {_escaped(record.getMessage())}"
+        return f"{_time(record)} {record.levelname:7} {kafka_name(record.name)} {self.text(record)}"
+
+    def text(self, record: logging.LogRecord) -> str:
+        """Message, fields and exception."""
+        text = _escaped(record.getMessage())
         for name, value in _fields(record).items():
-            line += f" {name}={_quoted(str(value))}"
+            text += f" {name}={_quoted(str(value))}"
         if record.exc_info:
-            line += f" exception={_quoted(self.formatException(record.exc_info))}"
-        return line
+            text += f" exception={_quoted(self.formatException(record.exc_info))}"
+        return text
+
+
+class KafkaFormatter(TextFormatter):
+    """The layout of Kafka's log4j settings, `[%d] %p %m (%c)`, in local time and with Kafka's names of levels."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created)
+        level = _KAFKA_LEVELS.get(record.levelname, record.levelname)
+        return f"[{time:%Y-%m-%d %H:%M:%S},{time.microsecond // 1000:03}] {level} {self.text(record)} ({kafka_name(record.name)})"
 
 
 class JsonFormatter(logging.Formatter):
@@ -43,7 +75,7 @@ class JsonFormatter(logging.Formatter):
         entry: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname.lower(),
-            "logger": record.name,
+            "logger": kafka_name(record.name),
             "message": record.getMessage(),
         }
         for name, value in _fields(record).items():

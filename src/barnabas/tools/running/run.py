@@ -28,11 +28,13 @@ from barnabas.storage.log_manager import AllLogDirsFailed
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode, explain
 from barnabas.tools.running import logs
 from barnabas.tools.running.open_listeners import open_listeners_remark
+from barnabas.tools.running.service_status import report_status
 from barnabas.tools.running.settings import Settings
 
 if TYPE_CHECKING:
     from barnabas.broker.config import BrokerConfig
     from barnabas.broker.server.server import BrokerServer
+    from barnabas.tools.running.console_child import ConsoleChild
 
 # Reference counting frees most objects of a broker at once. The collector only finds cycles, and each run stops the process: a run over the
 # 20,000 newest objects takes a few milliseconds, over 100,000 about 40. Runs over all objects are made nearly never.
@@ -47,12 +49,12 @@ QUICK_TIMEOUT_MS: Final = 0
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 Serve = Callable[["BrokerConfig", str], Coroutine[Any, Any, int]]
-Usage = Callable[[str], Sequence[str]]  # lines for people that say how clients connect, of the address of the first broker
+Usage = Callable[[str, str | None], Sequence[str]]  # lines for people, of the addresses of the first broker and of its metrics
 
 _log = logging.getLogger(__name__)
 
 
-def no_usage(address: str) -> Sequence[str]:
+def no_usage(address: str, metrics: str | None = None) -> Sequence[str]:
     return ()
 
 
@@ -62,12 +64,15 @@ def run(
     log_format: str,
     serve_with: Serve | None = None,
     reword: Callable[[str], str] = str,
+    log_directory: str | None = None,
 ) -> int:
     """Runs the broker and returns the exit code. An error that stops it is printed in one line that begins with `barnabas:`. `serve_with`
     replaces the default of one broker with these settings; `reword` turns the names of settings in that line into options of the
-    command."""
+    command; `log_directory` gets the log files."""
     logs.configure(log_level, log_format)
     try:
+        if log_directory is not None:
+            _open_log_files(log_level, log_format, log_directory)
         settings = make_settings()
         for remark in settings.remarks:
             _log.warning("%s", remark)
@@ -77,6 +82,14 @@ def run(
         return event_loop.run((serve_with or serve)(settings.config, log_format))
     except Exception as error:
         return tell(error, log_format, reword)
+
+
+def _open_log_files(log_level: str, log_format: str, directory: str) -> None:
+    try:
+        logs.configure(log_level, log_format, directory=directory)
+    except OSError as error:
+        fix = "let this user write there, or name another directory with --logs or $LOG_DIR"
+        raise CannotRun(ExitCode.DISK_UNUSABLE, f"No log files can be written in {directory} ({error}); {fix}") from error
 
 
 def tell(error: Exception, log_format: str = "text", reword: Callable[[str], str] = str) -> int:
@@ -93,7 +106,13 @@ def tell(error: Exception, log_format: str = "text", reword: Callable[[str], str
     return known.code
 
 
-async def serve(config: BrokerConfig, log_format: str, new_users: Sequence[NewUser] = (), usage: Usage = no_usage) -> int:
+async def serve(
+    config: BrokerConfig,
+    log_format: str,
+    new_users: Sequence[NewUser] = (),
+    usage: Usage = no_usage,
+    console: ConsoleChild | None = None,
+) -> int:
     from barnabas.broker.server.server import BrokerServer
 
     stop = StopSignals()
@@ -101,11 +120,17 @@ async def serve(config: BrokerConfig, log_format: str, new_users: Sequence[NewUs
     await server.start()
     enable_collector()
     try:
-        _announce(server, config, log_format, usage)
+        _announce(server, config, log_format, usage, console)
+        start_console(console, [server])
+        reporting = asyncio.ensure_future(report_status(server, notify)) if os.environ.get("NOTIFY_SOCKET") else None
         failed = server.failed
         await _either(failed, stop.first)
+        if reporting is not None:
+            reporting.cancel()
     finally:
         notify("STOPPING=1")
+        if console is not None:
+            await console.stop()
         await shut_down(server, stop)
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # everything is closed: another signal must not change the exit code
     if failed.done():
@@ -175,20 +200,35 @@ def _prepare_process() -> None:
         _log.warning("The limit of open files stays at %d: %s", resource.getrlimit(resource.RLIMIT_NOFILE)[0], error)
 
 
-def _announce(server: BrokerServer, config: BrokerConfig, log_format: str, usage: Usage) -> None:
+def start_console(console: ConsoleChild | None, servers: Sequence[BrokerServer]) -> None:
+    """Starts the console of brokers that are ready."""
+    if console is not None:
+        addresses = [host_and_port(endpoint.host, endpoint.port) for server in servers for endpoint in server.advertised[:1]]
+        console.start(",".join(addresses), metrics_addresses(servers))
+
+
+def metrics_addresses(servers: Sequence[BrokerServer]) -> list[str]:
+    return [server.metrics.address for server in servers if server.metrics is not None and server.metrics.address is not None]
+
+
+def _announce(server: BrokerServer, config: BrokerConfig, log_format: str, usage: Usage, console: ConsoleChild | None) -> None:
     """Prints the banner for people and the ready line for programs, and notifies the service manager."""
     listening = ",".join(str(endpoint) for endpoint in server.endpoints)
     cluster_id, node_id = server.broker.cluster_id, server.broker.broker_id
     addresses = ", ".join(host_and_port(endpoint.host, endpoint.port) for endpoint in server.advertised)
+    consoles = [] if console is None else console.announce()
     if log_format == "text":
         about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
-        print_banner(addresses, about, usage)
+        print_banner(addresses, about, usage, [server], consoles)
     print(f"ready listeners={listening} node.id={node_id} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
     notify("READY=1")
 
 
-def print_banner(addresses: str, about: str, usage: Usage) -> None:
-    lines = [f"Barnabas is ready at {addresses}", about, *usage(addresses.partition(",")[0]), "stop it with Ctrl-C"]
+def print_banner(addresses: str, about: str, usage: Usage, servers: Sequence[BrokerServer], consoles: Sequence[str] = ()) -> None:
+    metrics = metrics_addresses(servers)
+    shown = [f"metrics at {', '.join(f'{address}/metrics' for address in metrics)}"] if metrics else []
+    how = usage(addresses.partition(",")[0], metrics[0] if metrics else None)
+    lines = [f"Barnabas is ready at {addresses}", about, *consoles, *shown, *how, "stop it with Ctrl-C"]
     print("\n  ".join(lines), file=sys.stderr, flush=True)
 
 

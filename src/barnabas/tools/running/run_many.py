@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.endpoint import host_and_port
-from barnabas.layout.layout import STORE_NAME, Layout
+from barnabas.layout.layout import Layout
 from barnabas.layout.layout_file import LayoutFile
 from barnabas.security.new_user import NewUser
 from barnabas.storage.directory.log_dir import LogDir
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.server.server import BrokerServer
     from barnabas.broker.server.shared_store import SharedStore
     from barnabas.metadata.local import LocalTree
+    from barnabas.tools.running.console_child import ConsoleChild
 
 
 async def serve_many(
@@ -35,10 +36,11 @@ async def serve_many(
     log_format: str,
     new_users: Sequence[NewUser] = (),
     usage: run.Usage = run.no_usage,
+    console: ConsoleChild | None = None,
 ) -> int:
     """`data` holds the metadata store of all brokers, and one directory for the logs of each."""
     from barnabas.broker.clock import Clock
-    from barnabas.metadata.embedded import open_embedded
+    from barnabas.metadata.embedded import STORE_NAME, open_embedded
 
     stop = run.StopSignals()
     async with AsyncExitStack() as cleanup:
@@ -52,7 +54,10 @@ async def serve_many(
             cleanup.push_async_callback(run.shut_down, server, stop)
             servers.append(server)
         run.enable_collector()
-        _announce(servers, configs, log_format, usage)
+        _announce(servers, configs, log_format, usage, console)
+        run.start_console(console, servers)
+        if console is not None:
+            cleanup.push_async_callback(console.stop)
         failed = [server.failed for server in servers]
         ends: list[asyncio.Future[Any]] = [*failed, stop.first]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -86,14 +91,17 @@ async def _view(tree: LocalTree, _: str) -> SharedStore:
     return SharedStore(tree)
 
 
-def _announce(servers: Sequence[BrokerServer], configs: Sequence[BrokerConfig], log_format: str, usage: run.Usage) -> None:
+def _announce(
+    servers: Sequence[BrokerServer], configs: Sequence[BrokerConfig], log_format: str, usage: run.Usage, console: ConsoleChild | None
+) -> None:
     listening = ",".join(str(endpoint) for server in servers for endpoint in server.endpoints)
     addresses = ", ".join(host_and_port(endpoint.host, endpoint.port) for server in servers for endpoint in server.advertised)
     cluster_id = servers[0].broker.cluster_id
     nodes = ",".join(str(server.broker.broker_id) for server in servers)
+    consoles = [] if console is None else console.announce()
     if log_format == "text":
         log_dirs = ", ".join(log_dir for config in configs for log_dir in config.log_dirs)
         about = f"cluster {cluster_id}, {len(servers)} brokers, data in {log_dirs}"
-        run.print_banner(addresses, about, usage)
+        run.print_banner(addresses, about, usage, servers, consoles)
     print(f"ready listeners={listening} node.id={nodes} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
     run.notify("READY=1")

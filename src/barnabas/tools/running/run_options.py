@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser
 
 from barnabas.tools.running import logs
@@ -20,3 +21,10 @@ def add_run_options(parser: ArgumentParser, log_level: str) -> None:
     )
     parser.add_argument("--log-level", choices=logs.LEVELS, default=log_level, help="default: %(default)s")
     parser.add_argument("--log-format", choices=logs.FORMATS, default="text", help="default: %(default)s")
+    parser.add_argument(
+        "--logs",
+        metavar="DIR",
+        default=os.environ.get("LOG_DIR") or None,
+        help="write server.log, controller.log, state-change.log … there, as Kafka does; --log-level is then that of standard error; "
+        "default: $LOG_DIR",
+    )

@@ -51,6 +51,11 @@ class Secured:
         return self.directory / "client.properties"
 
     @property
+    def console_properties(self) -> Path:
+        """For the console: without a user, because people log in to it."""
+        return self.directory / "console.properties"
+
+    @property
     def librdkafka_properties(self) -> Path:
         """For clients that are made of librdkafka. Before 2.6.1 it sends a wrong nonce, which Apache Kafka refuses too (CVE-2024-56128)."""
         return self.directory / "librdkafka.properties"
@@ -85,8 +90,8 @@ class Secured:
             "super.users": f"User:{ADMIN};User:{BROKER}",
         }
 
-    def usage(self, address: str) -> list[str]:
-        """Lines for people: how clients connect. They have no secrets, only names of files."""
+    def usage(self, address: str, metrics: str | None = None) -> list[str]:
+        """Lines for people: how clients connect, and how metrics are read. They have no secrets, only names of files."""
         client, librdkafka = self.client_properties, self.librdkafka_properties
         return [
             f"secured by TLS and {MECHANISM}; the password of the user {ADMIN} is in {client}",
@@ -95,6 +100,7 @@ class Secured:
             "  Python, barnabas.client and confluent_kafka:",
             f'    Producer(parse_properties(open("{client}").read()), bootstrap_servers="{address}")  # from barnabas.properties',
             f'    Producer({{"bootstrap.servers": "{address}", **dict(line.strip().split("=", 1) for line in open("{librdkafka}"))}})',
+            *([] if metrics is None else [f"  curl --cacert {self.ca} --user {ADMIN} {metrics}/metrics  # asks for the password"]),
         ]
 
 
@@ -119,6 +125,11 @@ def is_secured(data: str) -> bool:
     return (Path(data) / SECURE_DIR / "client.properties").exists()
 
 
+def up_command(data: str, brokers: int) -> str:
+    """The command that starts brokers with this data directory."""
+    return f"barnabas up --data {data}" + (f" --brokers {brokers}" if brokers > 1 else "") + (" --secure" if is_secured(data) else "")
+
+
 def own_names(hosts: Iterable[str]) -> list[str]:
     """localhost and the loopback addresses, the names of this machine, and the given hosts, each once."""
     names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn(), *hosts]
@@ -136,6 +147,7 @@ def _certificates(directory: Path, hosts: Collection[str]) -> None:
         _write(authority_file, authority.own.key_pem() + authority.own.pem)
         broker_file.unlink(missing_ok=True)
     _write_if_other(directory / "ca.pem", authority.own.pem)
+    _write_if_other(directory / "console.properties", _tls_text(directory) + f"sasl.mechanism={MECHANISM}\n")
     current = Issued.parse(broker_file.read_text()) if broker_file.exists() else None
     if current is None or not set(hosts) <= current.hosts or current.certificate.not_valid_after_utc - datetime.now(UTC) < RENEWAL:
         _write(broker_file, authority.key_store(authority.issue("barnabas", hosts, CERTIFICATE_DAYS)))
@@ -158,11 +170,11 @@ def _users(directory: Path) -> Secured:
 
 
 def _client_text(directory: Path, password: str) -> str:
-    return (
-        "security.protocol=SASL_SSL\n"
-        f"ssl.truststore.type=PEM\nssl.truststore.location={directory / 'ca.pem'}\n"
-        f'sasl.mechanism={MECHANISM}\nsasl.jaas.config={_JAAS} username="{ADMIN}" password="{password}";\n'
-    )
+    return f'{_tls_text(directory)}sasl.mechanism={MECHANISM}\nsasl.jaas.config={_JAAS} username="{ADMIN}" password="{password}";\n'
+
+
+def _tls_text(directory: Path) -> str:
+    return f"security.protocol=SASL_SSL\nssl.truststore.type=PEM\nssl.truststore.location={directory / 'ca.pem'}\n"
 
 
 def _librdkafka_text(directory: Path, password: str) -> str:

@@ -1,7 +1,7 @@
 """Reads the settings of a broker from server.properties and the command line, with remarks about them.
 
-Files written for Apache Kafka are accepted. Settings that only a KRaft quorum needs, and unknown settings, are listed in a remark; settings
-that would silently mean something else here are refused.
+Files written for Apache Kafka are accepted. Unknown settings and listeners of controllers are listed in remarks; settings that would
+silently mean something else here are refused. The broker itself warns of known settings that have no effect.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from barnabas.properties import parse_properties
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
 
 _BYTES_MAX: Final = 16 * 1024 * 1024
-# Settings of a KRaft quorum. There is none here: the metadata store is embedded, or ZooKeeper.
-_KRAFT: Final = ("process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers", "controller.listener.names")
 
 
 @dataclass(frozen=True)
@@ -65,10 +63,5 @@ def _unknown(name: str) -> str:
 
 
 def _remarks(config: BrokerConfig) -> list[str]:
-    ignored = [name for name in _KRAFT if config.is_set(name)]
-    ignored += sorted(name for name in config.properties if name.startswith("controller.quorum.") and name not in ignored)
-    if not ignored:
-        return []
-    remark = f"There is no KRaft quorum here, so these settings have no effect: {', '.join(ignored)}"
     closed = [str(listener) for listener in config.listeners if listener not in config.broker_listeners]
-    return [remark + (f"; not opened, since it is for controllers: {', '.join(closed)}" if closed else "")]
+    return [f"There is no KRaft quorum here, so these listeners for controllers are not opened: {', '.join(closed)}"] if closed else []

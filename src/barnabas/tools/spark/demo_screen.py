@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.tools.administration.status_text import size_text
+from barnabas.tools.command_line.progress import progress_line
 from barnabas.tools.command_line.text import coloured, heading
 from barnabas.tools.spark.demo_orders import PRODUCTS
 
@@ -53,8 +54,10 @@ class Figures:
         )
 
 
-def screen(about: list[str], figures: Figures, tally: Tally) -> str:
-    return TO_THE_TOP + "\n".join([*about, "", figures.text(), "", *_table(tally)])
+def screen(about: list[str], figures: Figures, tally: Tally, records: int = 0) -> str:
+    """`records` is the number of orders after which the demo ends; 0 if it does not."""
+    counted = [progress_line("counted", tally.counted, records, "orders", figures.rows_per_s or None)] if records else []
+    return TO_THE_TOP + "\n".join([*about, "", figures.text(), *counted, "", *_table(tally)])
 
 
 def _table(tally: Tally) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.tools.command_line.progress import progress_line as bar_line
 from barnabas.tools.spark.spark_event_log import PROGRESS, STARTED, TERMINATED
 
 if TYPE_CHECKING:
@@ -185,6 +186,15 @@ def progress_line(flows: Sequence[Flow], lag: int | None) -> str:
     if lag is not None:
         parts.append(f"lag {lag:,}")
     return "; ".join(parts)
+
+
+def terminal_line(flows: Sequence[Flow], lag: int | None) -> str:
+    """The line with a bar of what is read, once the lag is known."""
+    rows = sum(flow.rows for flow in flows)
+    if lag is None or not rows:
+        return progress_line(flows, lag)
+    per_s = sum(flow.last_rows * 1000 / flow.last_ms for flow in flows if flow.last_ms)
+    return "; ".join([bar_line("read", rows, rows + lag, "rows", per_s or None), *(flow.text() for flow in flows)])
 
 
 def _rate(rows: int, duration_ms: int) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, Final
 
 from barnabas.tools.command_line.text import coloured
-from barnabas.tools.spark.pipeline_progress import Flows, ask_lag, failure_in, progress_line, short_name
+from barnabas.tools.spark.pipeline_progress import Flows, ask_lag, failure_in, progress_line, short_name, terminal_line
 from barnabas.tools.spark.pipeline_project import GROUP_KEY, SERVERS_KEY, ProjectRefused
 from barnabas.tools.spark.spark import environment
 from barnabas.tools.spark.spark_event_log import PREFIX as EVENT_LOG
@@ -58,7 +59,7 @@ def run_pipeline(given: Namespace, spec: Path) -> int:
         admin = _admin(stack, configuration) if not given.dry_run else None
         output = Output(process.stdout, verbose=given.verbose)
         group = configuration.get(GROUP_KEY, "")
-        run = Run(process, output, SparkEventLog(log), lambda: ask_lag(admin, group) if admin is not None and group else None)
+        run = PipelineRun(process, output, SparkEventLog(log), lambda: ask_lag(admin, group) if admin is not None and group else None)
         is_ended_early = run.watch()
         _stop(process)
         output.finish()
@@ -165,7 +166,7 @@ class Output:
             if sys.stdout.isatty():
                 self._clear()
                 self._status = line
-                print(coloured(line, "dim"), end="", flush=True)
+                print(coloured(line[: shutil.get_terminal_size().columns - 1], "dim"), end="", flush=True)
             elif line != self._status:
                 self._status = line
                 print(line, flush=True)
@@ -219,7 +220,7 @@ class Output:
             self._status = ""
 
 
-class Run:
+class PipelineRun:
     """A run of a pipeline: shows its progress from Spark's event log and the broker, and a summary at the end."""
 
     def __init__(self, process: subprocess.Popen[str], output: Output, log: SparkEventLog, lag: Callable[[], int | None]) -> None:
@@ -244,7 +245,8 @@ class Run:
             running = self._flows.running()
             if running and (sys.stdout.isatty() or time.monotonic() - shown_at >= _PIPE_EVERY_S):
                 shown_at = time.monotonic()
-                self._output.show_status(progress_line(running, self._lag()))
+                line = terminal_line if sys.stdout.isatty() else progress_line
+                self._output.show_status(line(running, self._lag()))
 
     def look(self) -> None:
         """Reads the events since the last call."""

@@ -19,7 +19,7 @@ class ExitShell(Exception):
 
 
 @dataclass
-class Session:
+class ShellSession:
     """The state of a shell. Without a screen (a pipe, or a single command) `ls` prints one name per line."""
 
     state: ShellState
@@ -31,12 +31,12 @@ class Session:
 class Command:
     name: str
     about: str
-    run: Callable[[Session, Any], Iterator[str]]
+    run: Callable[[ShellSession, Any], Iterator[str]]
     arguments: tuple[tuple[str, dict[str, Any]], ...] = ()
     shell_only: bool = False
 
 
-def run(words: Sequence[str], session: Session, *, interactive: bool) -> list[str]:
+def run(words: Sequence[str], session: ShellSession, *, interactive: bool) -> list[str]:
     """The lines that a command prints."""
     trimmed = list(words)
     while trimmed and not trimmed[-1]:
@@ -64,7 +64,7 @@ def _add_arguments(one: Any, command: Command) -> None:
         one.add_argument(name, **settings)
 
 
-def _cat(session: Session, given: Any) -> Iterator[str]:
+def _cat(session: ShellSession, given: Any) -> Iterator[str]:
     for target in given.targets:
         for _, node in _found(session, target):
             if node is None:
@@ -75,7 +75,7 @@ def _cat(session: Session, given: Any) -> Iterator[str]:
                 yield f"cat: {target}: Is a directory"
 
 
-def _cd(session: Session, given: Any) -> Iterator[str]:
+def _cd(session: ShellSession, given: Any) -> Iterator[str]:
     target = given.target or "/"
     for path, node in _found(session, target):
         if node is None:
@@ -86,11 +86,11 @@ def _cd(session: Session, given: Any) -> Iterator[str]:
             session.state.working_directory = path
 
 
-def _exit(session: Session, given: Any) -> Iterator[str]:
+def _exit(session: ShellSession, given: Any) -> Iterator[str]:
     raise ExitShell
 
 
-def _find(session: Session, given: Any) -> Iterator[str]:
+def _find(session: ShellSession, given: Any) -> Iterator[str]:
     for path in [path_given for path_given in given.paths if path_given] or ["."]:
         for _, node in _found(session, path):
             if node is None:
@@ -105,21 +105,21 @@ def _walk(path: str, node: MetadataNode) -> Iterator[str]:
         yield from _walk(f"{path}{name}" if path == "/" else f"{path}/{name}", node.children[name])
 
 
-def _help(session: Session, given: Any) -> Iterator[str]:
+def _help(session: ShellSession, given: Any) -> Iterator[str]:
     yield "Welcome to the metadata shell.\n"
     width = max(map(len, COMMANDS))
     for command in COMMANDS.values():
         yield f"{_INDENT}{command.name:{width}}  {command.about}"
 
 
-def _history(session: Session, given: Any) -> Iterator[str]:
+def _history(session: ShellSession, given: Any) -> Iterator[str]:
     count = len(session.history) if given.entries is None else max(0, given.entries)
     first = max(0, len(session.history) - count)
     for index, line in enumerate(session.history[first:], first):
         yield f"{index: 5d}  {line}"
 
 
-def _ls(session: Session, given: Any) -> Iterator[str]:
+def _ls(session: ShellSession, given: Any) -> Iterator[str]:
     files: list[str] = []
     directories: list[tuple[str, list[str]]] = []
     for target in [target_given for target_given in given.targets if target_given] or ["."]:
@@ -138,7 +138,7 @@ def _ls(session: Session, given: Any) -> Iterator[str]:
         yield from columns(children, session.screen_width)
 
 
-def _man(session: Session, given: Any) -> Iterator[str]:
+def _man(session: ShellSession, given: Any) -> Iterator[str]:
     command = COMMANDS.get(given.cmd)
     if command is None:
         yield f"man: unknown command {given.cmd}. Type help to get a list of commands."
@@ -149,11 +149,11 @@ def _man(session: Session, given: Any) -> Iterator[str]:
     yield one.format_help().rstrip()
 
 
-def _pwd(session: Session, given: Any) -> Iterator[str]:
+def _pwd(session: ShellSession, given: Any) -> Iterator[str]:
     yield session.state.working_directory
 
 
-def _stat(session: Session, given: Any) -> Iterator[str]:
+def _stat(session: ShellSession, given: Any) -> Iterator[str]:
     for target in given.targets:
         for path, node in _found(session, target):
             if node is None:
@@ -166,7 +166,7 @@ def _stat(session: Session, given: Any) -> Iterator[str]:
                 yield f"{_INDENT}changed {_time(node.stat.mtime)} (zxid {node.stat.mzxid:#x}), children zxid {node.stat.pzxid:#x}"
 
 
-def _tree(session: Session, given: Any) -> Iterator[str]:
+def _tree(session: ShellSession, given: Any) -> Iterator[str]:
     for target in given.targets:
         for path, node in _found(session, target):
             if node is None:
@@ -208,7 +208,7 @@ def _widths(entries: Sequence[str], rows: int) -> list[int]:
     return [max(len(name) + 2 for name in entries[first : first + rows]) for first in range(0, len(entries), rows)]
 
 
-def _found(session: Session, target: str) -> Iterator[tuple[str, MetadataNode | None]]:
+def _found(session: ShellSession, target: str) -> Iterator[tuple[str, MetadataNode | None]]:
     is_found = False
     for node in session.state.find(target):
         is_found = True

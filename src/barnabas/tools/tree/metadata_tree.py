@@ -17,17 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from barnabas.metadata.embedded import APPLICATION_ID
+from barnabas.metadata.embedded import APPLICATION_ID, STORE_NAME
 from barnabas.tools.command_line.failures import ToolError
 
-STORE_NAME: Final = "barnabas.db"
 _COPIES_MAX: Final = 20  # the copy is repeated if the broker compacted its store in the meantime
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 _SPECIAL: Final = frozenset("*?{")
 
 
 @dataclass(frozen=True)
-class Stat:
+class NodeStat:
     """The Stat of a node, as ZooKeeper names its fields."""
 
     version: int
@@ -41,7 +40,7 @@ class Stat:
 @dataclass
 class MetadataNode:
     data: bytes = b""
-    stat: Stat | None = None
+    stat: NodeStat | None = None
     children: dict[str, MetadataNode] = field(default_factory=dict)
 
     @property
@@ -67,13 +66,13 @@ def load_from_zookeeper(address: str) -> MetadataNode:
     async def read(cluster: ZooKeeperCluster) -> None:
         for path, node in await cluster.nodes():
             stat = node.stat
-            _put(root, path, node.data, Stat(stat.version, stat.czxid, stat.mzxid, stat.pzxid, stat.ctime, stat.mtime))
+            _put(root, path, node.data, NodeStat(stat.version, stat.czxid, stat.mzxid, stat.pzxid, stat.ctime, stat.mtime))
 
     on_cluster(address, read)
     return root
 
 
-def _put(root: MetadataNode, path: str, data: bytes | None, stat: Stat) -> None:
+def _put(root: MetadataNode, path: str, data: bytes | None, stat: NodeStat) -> None:
     node = root
     for component in split_path(path):
         node = node.children.setdefault(component, MetadataNode())
@@ -91,14 +90,14 @@ def load(place: str) -> MetadataNode:
                 f"{path} is not a metadata store; snapshots of Kafka's Raft log are shown by dump-log --cluster-metadata-decoder"
             )
     with tempfile.TemporaryDirectory(prefix="barnabas-metadata-shell-") as directory:
-        copy = _copy(path, Path(directory))
+        copy = copy_store(path, Path(directory))
         try:
             return _read(copy, path)
         except sqlite3.Error as error:
             raise ToolError(f"{path} cannot be read: {error}") from None
 
 
-def _copy(path: Path, directory: Path) -> Path:
+def copy_store(path: Path, directory: Path) -> Path:
     """Copies the store and its journal consistently: while the file does not change, the journal only grows, and a torn end of it is
     ignored."""
     copy = directory / STORE_NAME
@@ -126,7 +125,7 @@ def _read(copy: Path, original: Path) -> MetadataNode:
         for path, data, *numbers in database.execute(
             "SELECT path, data, version, czxid, mzxid, pzxid, ctime, mtime FROM node ORDER BY path"
         ):
-            _put(root, path, data, Stat(*numbers))
+            _put(root, path, data, NodeStat(*numbers))
         return root
     finally:
         database.close()

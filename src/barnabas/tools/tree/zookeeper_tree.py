@@ -123,17 +123,21 @@ class _Ensemble:
         """Does nothing: the caller that opened a session closes it."""
 
 
-def on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable[None]], *, timeout_ms: int = TIMEOUT_MS) -> None:
-    """Runs `work` in a session of its own."""
-    asyncio.run(_on_cluster(address, work, timeout_ms))
+def on_cluster(
+    address: str, work: Callable[[ZooKeeperCluster], Awaitable[None]], *, timeout_ms: int = TIMEOUT_MS, make_chroot: bool = False
+) -> None:
+    """Runs `work` in a session of its own. Only a restored tree makes its chroot."""
+    asyncio.run(_on_cluster(address, work, timeout_ms, make_chroot))
 
 
-async def _on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable[None]], timeout_ms: int) -> None:
+async def _on_cluster(address: str, work: Callable[[ZooKeeperCluster], Awaitable[None]], timeout_ms: int, make_chroot: bool) -> None:
     from barnabas.metadata.admin_tree import AdminTree
     from barnabas.metadata.client import TreeClient
     from barnabas.metadata.errors import StoreUnusable
+    from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 
-    tree = TreeClient(_Ensemble(_session_options(address, timeout_ms)), lambda: None)
+    options = _session_options(address, timeout_ms)
+    tree = TreeClient(ZooKeeperTree(options) if make_chroot else _Ensemble(options), lambda: None)
     try:
         with Waiting(f"ZooKeeper at {address}"):
             await tree.connect()

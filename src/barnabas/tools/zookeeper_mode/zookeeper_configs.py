@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from barnabas.administration.replica_moves import BROKER_THROTTLES
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.dynamic import validate_dynamic
 from barnabas.broker.config.password_configs import PasswordConfigs, is_password
@@ -21,7 +22,6 @@ from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, desanitize, sanitiz
 from barnabas.security.scram import SALT_BYTES, ScramCredential
 from barnabas.tools.administration import quota_configs as quotas
 from barnabas.tools.administration.config_entities import BROKERS, CLIENTS, IPS, TOPICS, USERS, Refused, added_configs
-from barnabas.tools.administration.reassignment_plan import BROKER_THROTTLES
 from barnabas.tools.command_line.failures import BadArgument, ConfigRefused
 from barnabas.tools.command_line.options import Options
 from barnabas.tools.command_line.text import coloured, print_json

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from random import SystemRandom
 from typing import Final
 
+from barnabas.administration import replica_moves
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import BROKER, TOPIC
 from barnabas.metadata.znodes.admin import decode_reassignment, encode_reassignment
@@ -38,7 +39,7 @@ async def _generate(cluster: ZooKeeperCluster, options: Options) -> None:
     topics = plans.parse_topics(read_text(options.text("topics-to-move-json-file")))
     current = await cluster.replicas(topics)
     places = await cluster.places(rack_aware=not options.has("disable-rack-aware"), among=brokers)
-    proposed = plans.spread(current, places, SystemRandom())
+    proposed = replica_moves.spread(current, places, SystemRandom())
     print(f"Current partition replica assignment\n{plans.plan_json(current, {})}\n")
     print(f"Proposed partition reassignment configuration\n{plans.plan_json(proposed, {})}")
 
@@ -56,7 +57,7 @@ async def _execute(cluster: ZooKeeperCluster, options: Options) -> None:
     print(f"Current partition replica assignment\n\n{shown}\n\nSave this to use as the --reassignment-json-file option during rollback")
     if throttle >= 0:
         print(plans.VERIFY_PERIODICALLY)
-        await _throttle(cluster, plans.moves({}, targets, current), throttle)
+        await _throttle(cluster, replica_moves.moves({}, targets, current), throttle)
         print(f"The inter-broker throttle limit was set to {throttle} B/s")
     await cluster.tree.create_recursive(
         paths.REASSIGN_PARTITIONS, encode_reassignment({partition: tuple(replicas) for partition, replicas in targets.items()})
@@ -64,12 +65,12 @@ async def _execute(cluster: ZooKeeperCluster, options: Options) -> None:
     print(f"Successfully started partition reassignment{plans.plural(targets)} for {','.join(map(str, sorted(targets)))}")
 
 
-def _refuse_log_dirs(plan: plans.Plan) -> None:
+def _refuse_log_dirs(plan: plans.ReassignmentPlan) -> None:
     if plan.log_dirs:
         raise AdminCommandFailed("bootstrap-server needs to be provided when replica reassignments are present.")
 
 
-async def _check_places(cluster: ZooKeeperCluster, targets: plans.Assignment, current: plans.Assignment) -> None:
+async def _check_places(cluster: ZooKeeperCluster, targets: replica_moves.Assignment, current: replica_moves.Assignment) -> None:
     missing = [partition for partition in targets if partition not in current]
     if missing:
         raise AdminCommandFailed(f"The proposed assignment contains non-existent partitions: List({', '.join(map(str, missing))})")
@@ -79,13 +80,13 @@ async def _check_places(cluster: ZooKeeperCluster, targets: plans.Assignment, cu
         raise AdminCommandFailed(f"The proposed assignment contains non-existent brokerIDs: {','.join(map(str, absent))}")
 
 
-async def _throttle(cluster: ZooKeeperCluster, moves: plans.Moves, throttle: int) -> None:
-    leaders, followers = plans.leader_throttles(moves), plans.follower_throttles(moves)
+async def _throttle(cluster: ZooKeeperCluster, moves: replica_moves.Moves, throttle: int) -> None:
+    leaders, followers = replica_moves.leader_throttles(moves), replica_moves.follower_throttles(moves)
     for topic in sorted(leaders):
-        values = dict(zip(plans.TOPIC_THROTTLES, (leaders[topic], followers[topic]), strict=True))
+        values = dict(zip(replica_moves.TOPIC_THROTTLES, (leaders[topic], followers[topic]), strict=True))
         await cluster.admin.change_topic_config(topic, await cluster.admin.fetch_config(TOPIC, topic) | values)
-    rates = dict.fromkeys(plans.BROKER_THROTTLES[:2], str(throttle))
-    for broker in plans.moving_brokers(moves):
+    rates = dict.fromkeys(replica_moves.REPLICATION_THROTTLES, str(throttle))
+    for broker in replica_moves.moving_brokers(moves):
         await cluster.admin.change_broker_config(broker, await cluster.admin.fetch_config(BROKER, str(broker)) | rates)
 
 
@@ -114,18 +115,18 @@ def _state(partition: TopicPartition, target: Sequence[int], current: Sequence[i
     return plans.not_moved(partition, current, target)
 
 
-async def _clear_throttles(cluster: ZooKeeperCluster, plan: plans.Plan) -> None:
+async def _clear_throttles(cluster: ZooKeeperCluster, plan: plans.ReassignmentPlan) -> None:
     brokers = sorted(set(await cluster.brokers()) | {broker for _, replicas in plan.partitions for broker in replicas})
     print(f"Clearing broker-level throttles on broker{plans.plural(brokers)} {','.join(map(str, brokers))}")
     for broker in brokers:
         before = await cluster.admin.fetch_config(BROKER, str(broker))
-        after = _without(before, plans.BROKER_THROTTLES)
+        after = _without(before, replica_moves.BROKER_THROTTLES)
         if after != before:
             await cluster.admin.change_broker_config(broker, after)
     print(f"Clearing topic-level throttles on topic{plans.plural(plan.topics)} {','.join(plan.topics)}")
     for topic in plan.topics:
         before = await cluster.admin.fetch_config(TOPIC, topic)
-        after = _without(before, plans.TOPIC_THROTTLES)
+        after = _without(before, replica_moves.TOPIC_THROTTLES)
         if after != before:
             await cluster.admin.change_topic_config(topic, after)
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.admin.topics.reassignments import PartitionReassignment
 from barnabas.errors import InvalidReplicationFactor
 from barnabas.metadata.replica_assignment import BrokerMetadata
 from barnabas.tools.administration import reassignment_plan as plans
-from barnabas.tools.administration.reassignment_plan import Replica
+from barnabas.tools.administration.reassignment_plan import PartitionReplica
 from barnabas.tools.command_line.failures import AdminCommandFailed, AdminOperation, BadArgument
 from barnabas.tools.command_line.json_plan import WrongJson
 from barnabas.topic_partition import TopicPartition
@@ -29,18 +28,18 @@ def test_a_plan_may_leave_the_directories_out() -> None:
 
 def test_any_stands_for_a_directory_of_the_brokers_choice() -> None:
     plan = plans.parse_plan('{"partitions":[{"topic":"t","partition":3,"replicas":[2,0],"log_dirs":["any","/disk1"]}]}')
-    assert plan.log_dirs == {Replica("t", 3, 0): "/disk1"}
+    assert plan.log_dirs == {PartitionReplica("t", 3, 0): "/disk1"}
 
 
 def test_what_is_printed_is_a_plan_again() -> None:
-    text = plans.plan_json({P1: [1, 2], P0: [0, 1]}, {Replica("topic-throttle", 1, 2): "/disk"})
+    text = plans.plan_json({P1: [1, 2], P0: [0, 1]}, {PartitionReplica("topic-throttle", 1, 2): "/disk"})
     assert text == (
         '{"version":1,"partitions":[{"topic":"topic-throttle","partition":0,"replicas":[0,1],"log_dirs":["any","any"]},'
         '{"topic":"topic-throttle","partition":1,"replicas":[1,2],"log_dirs":["any","/disk"]}]}'
     )
     plan = plans.parse_plan(text)
     assert dict(plan.partitions) == {P0: [0, 1], P1: [1, 2]}
-    assert plan.log_dirs == {Replica("topic-throttle", 1, 2): "/disk"}
+    assert plan.log_dirs == {PartitionReplica("topic-throttle", 1, 2): "/disk"}
 
 
 @pytest.mark.parametrize(
@@ -142,29 +141,6 @@ def test_too_few_brokers_for_the_replicas_are_refused() -> None:
 def test_racks_of_some_brokers_only_are_refused() -> None:
     with pytest.raises(AdminOperation, match="Add --disable-rack-aware in command line"):
         plans.check_racks([BrokerMetadata(0, "a"), BrokerMetadata(1)])
-
-
-def test_a_throttle_covers_the_old_replicas_as_leaders_and_the_new_ones_as_followers() -> None:
-    """The example of the specification: p0 from [0,1] to [0,2], p1 from [1,2] to [1,0], p2 stays at [2,0]."""
-    current = {P0: [0, 1], P1: [1, 2], P2: [2, 0]}
-    found = plans.moves({}, {P0: [0, 2], P1: [1, 0]}, current)
-    assert plans.leader_throttles(found) == {"topic-throttle": "0:0,0:1,1:1,1:2"}
-    assert plans.follower_throttles(found) == {"topic-throttle": "0:2,1:0"}
-    assert plans.moving_brokers(found) == [0, 1, 2]
-
-
-def test_a_partition_that_is_on_its_way_is_still_read_from_where_it_was() -> None:
-    under_way = {P0: PartitionReassignment(replicas=(0, 1, 2), adding_replicas=(2,), removing_replicas=(1,))}
-    found = plans.moves(under_way, {P0: [0, 3]}, {P0: [0, 1, 2]})
-    assert plans.leader_throttles(found) == {"topic-throttle": "0:0,0:1"}
-    assert plans.follower_throttles(found) == {"topic-throttle": "0:3"}
-
-
-def test_what_is_under_way_is_throttled_with_the_rest() -> None:
-    under_way = {P1: PartitionReassignment(replicas=(1, 2), adding_replicas=(2,), removing_replicas=(1,))}
-    found = plans.moves(under_way, {P0: [2]}, {P0: [0]})
-    assert plans.leader_throttles(found) == {"topic-throttle": "0:0,1:1"}
-    assert plans.follower_throttles(found) == {"topic-throttle": "0:2,1:2"}
 
 
 def test_a_plan_is_compact_json() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.tools.administration.replica_comparison import Fetched, FetchedBatch, OffsetsDiffer, ReplicaBuffer
+from barnabas.tools.administration.replica_comparison import FetchedBatch, OffsetsDiffer, ReplicaBuffer, ReplicaFetch
 from barnabas.topic_partition import TopicPartition
 
 P = TopicPartition("t", 0)
 START_MS = 1_000_000
 
 
-def fetched(high_watermark: int, *batches: tuple[int, int]) -> Fetched:
-    return Fetched(high_watermark, [FetchedBatch(*batch) for batch in batches])
+def fetched(high_watermark: int, *batches: tuple[int, int]) -> ReplicaFetch:
+    return ReplicaFetch(high_watermark, [FetchedBatch(*batch) for batch in batches])
 
 
 def buffer(interval_ms: int = 10**9) -> ReplicaBuffer:
@@ -38,7 +38,7 @@ def test_a_replica_that_is_behind_holds_the_comparison_up() -> None:
 def test_a_broker_that_does_not_answer_holds_it_up_too() -> None:
     compared = buffer()
     compared.add(P, 1, fetched(10, (4, 77)))
-    compared.add(P, 2, Fetched())
+    compared.add(P, 2, ReplicaFetch())
     list(compared.verify(START_MS))
     assert compared.offsets[P] == 0
 

@@ -15,7 +15,6 @@ import pytest
 
 from barnabas import cli
 from barnabas.tools.command_line.grammar import grammar_of
-from barnabas.tools.command_line.text import Waiting
 from barnabas.tools.connecting.default_cluster import with_default_cluster
 from barnabas.tools.connecting.reachable import patience_ms
 
@@ -259,7 +258,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_wait_on_a_terminal_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.tools.command_line.text._PROGRESS_AFTER_S", 0.0)
+    monkeypatch.setattr("barnabas.tools.command_line.text._AFTER_S", 0.0)
     monkeypatch.setattr("barnabas.tools.command_line.text._REDRAW_S", 0.01)
     monkeypatch.setenv("COLUMNS", "200")
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -268,8 +267,3 @@ def test_a_wait_on_a_terminal_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     with redirect_stderr(terminal):
         assert cli.main(["consumer-groups", "--list", "--timeout", "1500", "--bootstrap-server", address]) == 1
     assert f" s: {address} (--bootstrap-server) refused the connection" in terminal.getvalue()
-
-
-def test_a_line_on_a_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    assert Waiting("a broker", lambda: "x" * 100)._line(3.0) == "waiting for a broker, 3 s: xxxxxxxxxxxx"

@@ -12,7 +12,7 @@ from barnabas.tools.running.logs import JsonFormatter, TextFormatter
 
 
 def record(message: str, *args: object, **fields: object) -> logging.LogRecord:
-    made = logging.LogRecord("barnabas.x", logging.WARNING, __file__, 1, message, args, None)
+    made = logging.LogRecord("other.x", logging.WARNING, __file__, 1, message, args, None)
     made.created = 1_700_000_000.25
     made.__dict__.update(fields)
     return made
@@ -28,7 +28,7 @@ def failed() -> logging.LogRecord:
 
 
 def test_a_text_line_has_time_level_logger_and_message() -> None:
-    assert TextFormatter().format(record("There are %d", 3)) == "2023-11-14T22:13:20.250Z WARNING barnabas.x There are 3"
+    assert TextFormatter().format(record("There are %d", 3)) == "2023-11-14T22:13:20.250Z WARNING other.x There are 3"
 
 
 def test_fields_follow_the_message() -> None:
@@ -45,7 +45,7 @@ def test_json_holds_the_same() -> None:
     assert json.loads(JsonFormatter().format(record("Moved", topic="t"))) == {
         "time": "2023-11-14T22:13:20.250Z",
         "level": "warning",
-        "logger": "barnabas.x",
+        "logger": "other.x",
         "message": "Moved",
         "topic": "t",
     }

@@ -13,7 +13,7 @@ from barnabas.security.jaas import parse_jaas
 from barnabas.security.tls.authority import CertificateAuthority, Issued
 from barnabas.tools.command_line.exit_codes import CannotRun
 from barnabas.tools.running import secured
-from barnabas.tools.running.secured import is_secured, prepare
+from barnabas.tools.running.secured import is_secured, prepare, up_command
 
 
 def certificate(data: Path) -> Issued:
@@ -29,8 +29,16 @@ def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in made.directory.iterdir()}
     assert stat.S_IMODE(made.directory.stat().st_mode) == 0o700
     assert modes == dict.fromkeys(
-        ("authority.pem", "broker.pem", "broker.properties", "ca.pem", "client.properties", "librdkafka.properties"), 0o600
+        ("authority.pem", "broker.pem", "broker.properties", "ca.pem", "client.properties", "console.properties", "librdkafka.properties"),
+        0o600,
     )
+
+
+def test_the_command_that_starts_secured_data_says_secure(tmp_path: Path) -> None:
+    assert up_command(str(tmp_path), 1) == f"barnabas up --data {tmp_path}"
+    prepare(str(tmp_path))
+    assert up_command(str(tmp_path), 1) == f"barnabas up --data {tmp_path} --secure"
+    assert up_command(str(tmp_path), 3) == f"barnabas up --data {tmp_path} --brokers 3 --secure"
 
 
 def test_the_certificate_is_for_this_machine(tmp_path: Path) -> None:

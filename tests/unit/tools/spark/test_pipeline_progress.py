@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.tools.spark.pipeline_progress import Failure, Flow, Flows, failure_in, progress_line
+from barnabas.tools.spark.pipeline_progress import Failure, Flow, Flows, failure_in, progress_line, terminal_line
 from barnabas.tools.spark.pipeline_run import Output
 from barnabas.tools.spark.spark_event_log import PROGRESS, STARTED, TERMINATED, SparkEventLog, log_settings
 
@@ -59,6 +59,14 @@ def test_a_slow_flow_is_not_shown_as_one_that_stands_still() -> None:
 def test_progress_is_one_line() -> None:
     assert progress_line([flow_of(progress(10, 1000)), Flow("b")], 70_000) == (
         "sales: 10 rows/s, batch 1.0 s; b: the first batch is running; lag 70,000"
+    )
+
+
+def test_on_a_terminal_the_line_has_a_bar_once_the_lag_is_known() -> None:
+    flow = flow_of(progress(10, 1000))
+    assert terminal_line([flow], None) == "sales: 10 rows/s, batch 1.0 s"
+    assert terminal_line([flow], 30) == (
+        "read ████████······················  25%  10 of 40 rows, 10/s, 3 s left; sales: 10 rows/s, batch 1.0 s"
     )
 
 

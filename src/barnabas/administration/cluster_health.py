@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
+from barnabas.metadata.embedded import STORE_NAME
+
 Severity = Literal["critical", "warning"]
 _FULL_SHARE: Final = 0.9  # the used share of a disk above which it is a problem
 _NAMES_MAX: Final = 5
-STORE_NAME: Final = "barnabas.db"  # the embedded metadata store; a broker lists it among its log directories while writing to it fails
 
 
 @dataclass(frozen=True)
-class Broker:
+class BrokerHealth:
     id: int
     address: str
     rack: str | None
@@ -27,7 +28,7 @@ class Broker:
 
 
 @dataclass(frozen=True)
-class Partition:
+class PartitionHealth:
     name: str
     leader: int | None
     replicas: tuple[int, ...]
@@ -64,7 +65,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class LogDir:
+class LogDirHealth:
     broker: int
     path: str
     replicas: int
@@ -82,7 +83,7 @@ class LogDir:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupHealth:
     name: str
     type: str
     state: str
@@ -102,15 +103,16 @@ class Health:
 
     cluster_id: str | None = None
     controller: int | None = None
-    brokers: list[Broker] = field(default_factory=list)
+    brokers: list[BrokerHealth] = field(default_factory=list)
     features: dict[str, str] = field(default_factory=dict)
     topics: int = 0
     internal_topics: int = 0
-    partitions: list[Partition] = field(default_factory=list)
+    partitions: list[PartitionHealth] = field(default_factory=list)
     reassigning: int | None = None
-    groups: list[Group] = field(default_factory=list)
-    log_dirs: list[LogDir] = field(default_factory=list)
+    groups: list[GroupHealth] = field(default_factory=list)
+    log_dirs: list[LogDirHealth] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
+    not_ready: dict[int, str] = field(default_factory=dict)  # by broker, what /health/ready says
 
     @property
     def replicas(self) -> int:
@@ -120,7 +122,7 @@ class Health:
         return len(self.which(condition))
 
     def which(self, condition: str) -> list[str]:
-        """The partitions for which a property of Partition holds."""
+        """The partitions for which a property of PartitionHealth holds."""
         return [partition.name for partition in self.partitions if getattr(partition, condition)]
 
     @property
@@ -142,6 +144,7 @@ class Health:
         for log_dir in self.log_dirs:
             where = f"{log_dir.path} of broker {log_dir.broker}"
             share = log_dir.used_share
+            # A broker lists its metadata store among its log directories while writing to the store fails.
             if log_dir.error is not None and log_dir.path.endswith(f"/{STORE_NAME}"):
                 yield Problem("critical", f"the metadata store {where} cannot keep changes: check the space and the health of its disk")
             elif log_dir.error is not None:
@@ -155,6 +158,8 @@ class Health:
         fenced = [str(broker.id) for broker in self.brokers if broker.is_fenced]
         if fenced:
             yield Problem("warning", f"{_counted(len(fenced), 'broker')} fenced: {_some(fenced)}")
+        for broker_id, why in sorted(self.not_ready.items()):
+            yield Problem("warning", f"broker {broker_id} is not ready: {why}")
         for part, why in self.unknown.items():
             yield Problem("warning", f"{part} unknown: {why}")
 
@@ -189,7 +194,7 @@ _CONDITIONS: Final[tuple[tuple[str, Severity, str], ...]] = (
 )
 
 
-def _as_json(value: Problem | Broker | Group | LogDir) -> dict[str, Any]:
+def _as_json(value: Problem | BrokerHealth | GroupHealth | LogDirHealth) -> dict[str, Any]:
     """The fields, named as in all JSON of the tools: isFenced."""
     return {_camel(name): content for name, content in asdict(value).items()}
 

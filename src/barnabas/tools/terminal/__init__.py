@@ -1,0 +1,1 @@
+"""What tools draw on a terminal: the screen of `barnabas top`, and the keys that it reads."""
