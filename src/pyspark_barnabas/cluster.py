@@ -41,8 +41,8 @@ _SETTING: Final = re.compile(rf"(?<![\w.])({'|'.join(sorted((re.escape(name) for
 _PLUGINS: Final = ("config.providers.", "sasl.", "ssl.", "metric.reporters.")
 
 
-class Cluster:
-    """Must be closed: `with Cluster(settings) as cluster:`."""
+class ClusterClient:
+    """Must be closed: `with ClusterClient(settings) as cluster:`."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from barnabas.client.clock import SystemClock
 from barnabas.client.config.config import ClientConfig, SharedSettings
@@ -22,6 +22,9 @@ from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metrics.metrics import Metrics
 from barnabas.client.network.metadata import Metadata
 from barnabas.client.network.network_client import NetworkClient
+
+if TYPE_CHECKING:
+    from pyspark_barnabas.queries.publisher import Publisher
 
 CLIENTS_MAX: Final = 8  # clients with different settings in one process
 IDLE_S_MAX: Final = 300.0
@@ -61,6 +64,7 @@ class Client:
             allow_auto_topic_creation=role == "producer",
         )
         self.last_used = time.monotonic()
+        self.publisher: Publisher | None = None  # made when a query first publishes
         self._thread = LoopThread(f"barnabas-spark-{role}")
         self._thread.start()
         try:

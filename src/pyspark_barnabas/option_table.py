@@ -45,6 +45,7 @@ def _options(
 _BOTH_WAYS: Final = _options((READING, WRITING), [
     ("kafka.bootstrap.servers", "list", None,
      "Addresses of some brokers, `host1:9092,host2:9092`. Required with a broker. Any other `kafka.X` is a setting of Kafka's clients."),
+    ("publishProgress", "boolean", "true", "Publish the progress of a stream to the topic `__barnabas_queries`, for the console."),
 ])
 _READING: Final = _options((READING, LOG_DIRS), [
     ("subscribe", "list", None, "Topics, separated by commas. With a broker, one of subscribe, subscribePattern and assign is required."),

@@ -16,6 +16,7 @@ from pyspark_barnabas.errors import OptionError
 
 KAFKA: Final = "kafka."
 BOOTSTRAP: Final = "kafka.bootstrap.servers"
+PUBLISH: Final = "publishProgress"
 FIRST_ANSWER_MS: Final = 10_000  # timeout for a cluster that has never answered, unless an option sets it
 
 _OFFSETS: Final = "Set the option 'startingOffsets' to 'earliest' or 'latest' instead. The query keeps track of its offsets itself"

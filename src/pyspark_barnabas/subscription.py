@@ -19,6 +19,7 @@ SUBSCRIBE: Final = "subscribe"
 SUBSCRIBE_PATTERN: Final = "subscribePattern"
 ASSIGN: Final = "assign"
 STRATEGIES: Final = (SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN)
+QUERIES_TOPIC: Final = "__barnabas_queries"  # to which queries publish their progress
 _ASSIGN_EXAMPLE: Final = '{"topicA":[0,1],"topicB":[2,4]}'
 
 
@@ -54,13 +55,22 @@ class Subscription:
     def includes(self, partition: TopicPartition) -> bool:
         """Whether a partition belongs to the subscription."""
         if self.pattern is not None:
-            return re.search(self.pattern, partition.topic) is not None
+            return self._matches(partition.topic)
         return partition.topic in self.topics or partition in self.assigned
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """The topics of the cluster that the pattern matches anywhere in the name."""
+        return sorted(name for name in names if self._matches(name))
+
+    def _matches(self, name: str) -> bool:
+        """A pattern never matches the topic of queries: a query that reads its own progress would never be done."""
         assert self.pattern is not None
-        return sorted(name for name in names if re.search(self.pattern, name))
+        return name != QUERIES_TOPIC and re.search(self.pattern, name) is not None
+
+    @property
+    def reads_queries(self) -> bool:
+        """Whether the topic of queries is named."""
+        return QUERIES_TOPIC in (self.names() or ())
 
     def partitions(self, topics: Iterable[Topic]) -> list[TopicPartition]:
         """The partitions of existing topics, by topic and number."""

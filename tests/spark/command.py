@@ -11,14 +11,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.jvm import spark_environment
 from tests.spark.queries import STARTS_MAX, TOO_SLOW
-from tests.spark_session import SHORT_LIVED
 
 TIMEOUT_S = 900
 
 
 def barnabas(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "JDK_JAVA_OPTIONS": SHORT_LIVED}
+    environment = {**os.environ, **spark_environment(), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "barnabas", *words]
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, encoding="utf-8", timeout=TIMEOUT_S)
 

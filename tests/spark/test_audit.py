@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import pytest
 from barnabas.tools import audit as audit_tool
 from pyspark_barnabas.segments.audit import audit, find_logs
 from tests.golden import LOGS
-from tests.unit.spark.test_segment_audit import damage, written
+from tests.jvm import spark_environment
+from tests.unit.spark.segments.test_segment_audit import damage, written
 from tests.unit.storage.logs import batch, file_name
 
 if TYPE_CHECKING:
@@ -77,8 +79,9 @@ def test_the_command_tells_programs_what_it_found(tmp_path: Path) -> None:
     shutil.copytree(FIRST, tmp_path / "logs")
     damage(tmp_path / "logs" / "g-txn-0" / file_name(0, ".log"), 70, b"\xff\xff")
     output = tmp_path / "out"
+    environment = {**os.environ, **spark_environment()}
     command = [sys.executable, "-m", "barnabas", "audit", str(tmp_path / "logs"), "--master", "local[1]", "--json", "--output", str(output)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment)
     assert done.returncode == 1, done.stderr
     (fault,) = json.loads(done.stdout)["faults"]
     assert (fault["topic"], fault["what"], fault["file"]) == ("g-txn", "batch", file_name(0, ".log"))

@@ -13,6 +13,7 @@ import pytest
 from barnabas.tools.spark.spark import environment
 from barnabas.tools.spark.spark_home import home_settings
 from tests.broker import TopicMaker
+from tests.jvm import spark_environment
 from tests.spark import queries
 from tests.spark.topic_contents import Sent, read, send
 
@@ -45,7 +46,8 @@ def test_a_client_of_spark_connect_reads_and_writes(our_broker: str, our_topic: 
     (tmp_path / "queries.py").write_text(Path(queries.__file__).read_text())
     command = [sys.executable, "client.py", our_broker, source, copy, streamed, str(tmp_path / "checkpoint")]
     # Spark's own word for a server on any port that is free, instead of always the same one.
-    environ = {**os.environ, **environment(), **home_settings(tmp_path / "home"), "SPARK_TESTING": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
+    environ = {**os.environ, **environment(), **spark_environment(), **home_settings(tmp_path / "home"), "SPARK_TESTING": "1"}
+    environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     ran = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, encoding="utf-8", timeout=TIMEOUT_S)
     assert ran.returncode == 0, ran.stderr[-5000:]
     told = json.loads(ran.stdout.splitlines()[-1])

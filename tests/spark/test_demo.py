@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.jvm import spark_environment
+
 TIMEOUT_S = 900
 
 
 def demo(directory: Path, *options: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "TMPDIR": str(directory)}
+    environment = {**os.environ, **spark_environment(), "TMPDIR": str(directory)}
     command = [sys.executable, "-m", "barnabas", "demo", *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=environment)
 

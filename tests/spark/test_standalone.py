@@ -18,10 +18,10 @@ import pytest
 from barnabas.tools.spark.spark_home import home_settings
 from tests import broker, spark_session
 from tests.broker import TopicMaker
+from tests.jvm import spark_environment
 from tests.spark import queries
 from tests.spark.command import barnabas
 from tests.spark.topic_contents import Sent, read, send
-from tests.spark_session import SHORT_LIVED
 
 SPARK = Path(pyspark.__file__).parent
 MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
@@ -52,8 +52,8 @@ finish(lambda: rows.writeStream.format("barnabas").options(**sink, checkpointLoc
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A home for all processes of this Spark."""
-    return home_settings(tmp_path_factory.mktemp("spark") / "home")
+    """A home for all processes of this Spark, and flags with which they start fast."""
+    return spark_environment() | home_settings(tmp_path_factory.mktemp("spark") / "home")
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,6 @@ def test_an_application_runs_on_two_workers_with_what_it_was_shipped(
         "spark.executor.cores": "1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": SHORT_LIVED,
-        "spark.executor.extraJavaOptions": SHORT_LIVED,
     }
     command = [str(SPARK / "bin" / "spark-submit"), "--master", master, *shipped]
     command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]

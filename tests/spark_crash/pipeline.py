@@ -1,6 +1,6 @@
 """The pipeline that is killed, in a process of its own: reads a topic, shuffles it, and writes it exactly once into another.
 
-    pipeline.py BOOTSTRAP SOURCE TARGET PREFIX DIRECTORY MASTER JAVA_OPTIONS
+    pipeline.py BOOTSTRAP SOURCE TARGET PREFIX DIRECTORY MASTER
 
 It takes all there is in small batches and ends with code 0; by whatever goes wrong it ends with another code, and whoever started it starts
 another. It may be killed at any moment.
@@ -34,9 +34,9 @@ SETTINGS = {
 
 
 def main() -> int:
-    bootstrap, source, target, prefix, directory, master, java = sys.argv[1:]
+    bootstrap, source, target, prefix, directory, master = sys.argv[1:]
     builder = SparkSession.builder.master(master).appName(prefix)
-    for name, value in {**SETTINGS, "spark.driver.extraJavaOptions": java, "spark.executor.extraJavaOptions": java}.items():
+    for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.local.dir", str(Path(directory) / "scratch"))
     spark = builder.config("spark.sql.warehouse.dir", str(Path(directory) / "warehouse")).getOrCreate()

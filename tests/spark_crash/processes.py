@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from barnabas.tools.spark.spark_home import home_settings
+from tests.jvm import spark_environment
 
 
 class Kind(Enum):
@@ -27,7 +28,8 @@ class Application:
     """A pipeline in a session of its own, so that whatever it starts can be found even after its driver is dead."""
 
     def __init__(self, script: Path, arguments: Sequence[str], output: IO[str], home: Path) -> None:
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable} | home_settings(home)
+        interpreters = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        environment = {**os.environ, **interpreters, **home_settings(home), **spark_environment()}
         self._process = subprocess.Popen(
             [sys.executable, str(script), *arguments],
             stdin=subprocess.DEVNULL,

@@ -10,7 +10,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -25,8 +24,6 @@ SCRIPT = Path(__file__).with_name("pipeline.py")
 SOURCE, TARGET = "source", "target"
 PARTITIONS = 2
 ROWS_AT_ONCE = 300  # of each partition; put in again when all are through and there is still somebody to kill
-# For processes that are soon dead: compiling better would be most of what they do.
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CLUSTER = "local-cluster[2,1,512]"  # executors in processes of their own
 STEP_S = 0.25
 START_TIMEOUT_S = 600
@@ -45,34 +42,8 @@ def seed() -> int:
     return int(os.environ.get("BARNABAS_SPARK_CRASH_SEED", "1"))
 
 
-@dataclass(frozen=True)
-class Java:
-    """With what each JVM of a Spark is started."""
-
-    home: Path
-    options: str
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
-    """One home for all, and the classes that they load in an archive, if this Java can write one."""
-    directory = tmp_path_factory.mktemp("java")
-    home, archive = directory / "home", directory / "classes.jsa"
-    with (directory / "classes.log").open("w") as output:
-        arguments = [str(directory / "scratch"), f"{JAVA} -XX:ArchiveClassesAtExit={archive}"]
-        application = Application(SCRIPT.with_name("classes.py"), arguments, output, home)
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while application.all_processes() and time.monotonic() < deadline:
-            time.sleep(STEP_S)
-        is_whole = not application.all_processes() and archive.exists()
-        application.close()
-    return Java(home, f"{JAVA} -XX:SharedArchiveFile={archive}" if is_whole else JAVA)
-
-
 @pytest.mark.parametrize("kind", ["barnabas", "kafka"])
-def test_every_row_comes_out_once(
-    kind: str, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_every_row_comes_out_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("BARNABAS_CHAOS_BROKER", kind)
     if kind == "kafka":
         kafka.available(kafka.prepare)
@@ -81,7 +52,7 @@ def test_every_row_comes_out_once(
     with mortal(data) as broker, (tmp_path / "pipeline.log").open("w") as output:
         topics.make_topics(broker.bootstrap, [SOURCE, TARGET], PARTITIONS)
         chance = random.Random(f"{seed()} {kind}")
-        crash = Crash(broker, tmp_path, output, java, chance, lambda line: _tell(capfd, f"{kind}: {line}"))
+        crash = Crash(broker, tmp_path, output, chance, lambda line: _tell(capfd, f"{kind}: {line}"))
         crash.run(kills())
         seen = Counter(value for some in topics.values(broker.bootstrap, TARGET, PARTITIONS, topics.COMMITTED) for value in some)
         assert seen == Counter({f"seen {number}": PARTITIONS for number in range(crash.rows)}), crash.history
@@ -100,13 +71,10 @@ def _tell(capfd: pytest.CaptureFixture[str], line: str) -> None:
 class Crash:
     """Starts the pipeline again and again, and kills something of it or below it as often as it is told to."""
 
-    def __init__(
-        self, broker: MortalBroker, directory: Path, output: IO[str], java: Java, chance: random.Random, tell: Callable[[str], None]
-    ) -> None:
+    def __init__(self, broker: MortalBroker, directory: Path, output: IO[str], chance: random.Random, tell: Callable[[str], None]) -> None:
         self._broker = broker
         self._directory = directory
         self._output = output
-        self._java = java
         self._chance = chance
         self.tell = tell
         self.rows = 0
@@ -147,8 +115,8 @@ class Crash:
         self.rows += ROWS_AT_ONCE
 
     def _start(self) -> Application:
-        arguments = [self._broker.bootstrap, SOURCE, TARGET, "crash", str(self._directory), CLUSTER, self._java.options]
-        return Application(SCRIPT, arguments, self._output, self._java.home)
+        arguments = [self._broker.bootstrap, SOURCE, TARGET, "crash", str(self._directory), CLUSTER]
+        return Application(SCRIPT, arguments, self._output, self._directory / "home")
 
     def _wait_until_begun(self, application: Application) -> None:
         """Until it has committed a batch, or sometimes only until tasks run, which may be those of a batch that comes again."""

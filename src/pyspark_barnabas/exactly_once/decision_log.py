@@ -22,7 +22,7 @@ DONE_KEPT: Final = 100  # batches that can be verified when Spark replays them; 
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class BatchDecision:
     """A decided batch; its transactions are kept until they are `done`."""
 
     query: str
@@ -35,7 +35,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BatchRun:
     """A run of a batch, and the time of its claim."""
 
     query: str
@@ -56,26 +56,26 @@ class Holder:
 @dataclass(slots=True)
 class _Query:
     last_batch: int = -1
-    decisions: dict[int, Decision] = field(default_factory=dict)
+    decisions: dict[int, BatchDecision] = field(default_factory=dict)
 
 
 class DecisionLog:
     """`apply` takes the records in the order of the log."""
 
     def __init__(self) -> None:
-        self.newest: Run | None = None
-        self.undone: Decision | None = None
+        self.newest: BatchRun | None = None
+        self.undone: BatchDecision | None = None
         self.held: dict[Slot, Holder] = {}
         self.busy: dict[Slot, int] = {}
         self.now_ms = 0  # time of the last record
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, BatchRun] = {}
         self._slots: dict[str, Slot] = {}
         self._queries: dict[str, _Query] = {}
         self._keys: dict[bytes, Record] = {}
 
     # Queries
 
-    def decision(self, query: str, batch: int) -> Decision | None:
+    def decision(self, query: str, batch: int) -> BatchDecision | None:
         known = self._queries.get(query)
         return None if known is None else known.decisions.get(batch)
 
@@ -148,7 +148,7 @@ class DecisionLog:
         if self.is_decided(claim.query, claim.batch) or self.undone is not None or claim.nonce in self._slots:
             return
         if claim.token not in self._runs:
-            self.newest = self._runs[claim.token] = Run(claim.query, claim.batch, claim.token, self.now_ms)
+            self.newest = self._runs[claim.token] = BatchRun(claim.query, claim.batch, claim.token, self.now_ms)
         elif not self.is_newest(claim.token):
             return  # a superseded run stays superseded
         if claim.partition is not None:
@@ -177,7 +177,7 @@ class DecisionLog:
             holder = self.held.get(one.slot)
             if holder is None or holder.token != decide.token:
                 return
-        decision = Decision(decide.query, decide.batch, decide.token, decide.rows, decide.checksum, decide.transactions)
+        decision = BatchDecision(decide.query, decide.batch, decide.token, decide.rows, decide.checksum, decide.transactions)
         for one in decide.transactions:
             del self.held[one.slot]
         for slot, holder in self.held.items():
@@ -185,7 +185,7 @@ class DecisionLog:
         self.undone = decision
         self._decided(decision)
 
-    def _decided(self, decision: Decision) -> None:
+    def _decided(self, decision: BatchDecision) -> None:
         known = self._queries.setdefault(decision.query, _Query())
         known.decisions[decision.batch] = decision
         known.last_batch = max(known.last_batch, decision.batch)
@@ -213,5 +213,5 @@ class DecisionLog:
             return  # repeated by a late process
         if done.batch not in known.decisions or undone is not None:
             # If compaction removed the claims and the decision, older records are superseded by them.
-            self._decided(Decision(done.query, done.batch, done.token, done.rows, done.checksum, done=True))
+            self._decided(BatchDecision(done.query, done.batch, done.token, done.rows, done.checksum, done=True))
             self.undone = None

@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from pyspark_barnabas.exactly_once.decision_log import BUSY_MS_MAX, Decision, DecisionLog
+from pyspark_barnabas.exactly_once.decision_log import BUSY_MS_MAX, BatchDecision, DecisionLog
 from pyspark_barnabas.exactly_once.errors import LostTransactionError, NotDecidedError, ReplayMismatchError, SupersededError
 from pyspark_barnabas.exactly_once.records import Claim, Decide, Done, Record, Slot, Tombstone, Transaction
 
@@ -74,7 +74,7 @@ class RunOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class AlreadyDecided:
     """The batch is decided already: the task writes nothing and only computes the checksum of its rows."""
 
 
@@ -105,12 +105,12 @@ class Names(Protocol):
 # The task
 
 
-def begin(run: RunOf, partition: int, names: Names) -> Steps[Begun | Replay]:
+def begin(run: RunOf, partition: int, names: Names) -> Steps[Begun | AlreadyDecided]:
     """The steps of a task before its first row."""
     while True:
         log: DecisionLog = yield ReadLog()
         if _is_replay(log, run):
-            return Replay()
+            return AlreadyDecided()
         if log.undone is not None:
             yield from finish(log.undone, (), names)
             continue
@@ -118,7 +118,7 @@ def begin(run: RunOf, partition: int, names: Names) -> Steps[Begun | Replay]:
         acknowledged: bool = yield Append((Claim(run.query, run.batch, nonce, run.token, partition),))
         log = yield ReadLog()
         if _is_replay(log, run):
-            return Replay()
+            return AlreadyDecided()
         slot = log.slot(nonce)
         if slot is None and (not acknowledged or log.undone is not None):
             continue  # the claim did not arrive, or is after a decision that must be carried out first
@@ -185,7 +185,7 @@ def total_checksum(reports: Iterable[Report]) -> int:
     return sum(report.checksum for report in reports) & (2**64 - 1)
 
 
-def _decide(run: RunOf, transactions: tuple[Transaction, ...], rows: int, checksum: int, names: Names) -> Steps[Decision]:
+def _decide(run: RunOf, transactions: tuple[Transaction, ...], rows: int, checksum: int, names: Names) -> Steps[BatchDecision]:
     acknowledged = False
     while True:
         record = Decide(run.query, run.batch, names.nonce(), run.token, transactions, rows, checksum, run.limit_ms)
@@ -203,7 +203,7 @@ def _decide(run: RunOf, transactions: tuple[Transaction, ...], rows: int, checks
     return decision
 
 
-def finish(decision: Decision, freed: Iterable[Slot], names: Names) -> Steps[None]:
+def finish(decision: BatchDecision, freed: Iterable[Slot], names: Names) -> Steps[None]:
     """Commits the transactions of a decision, cleans up and appends DONE. Every process that finds a decision without DONE does the
     same."""
     gone: Sequence[Transaction] = yield End(decision.transactions, True)
@@ -227,7 +227,7 @@ def finish(decision: Decision, freed: Iterable[Slot], names: Names) -> Steps[Non
             return
 
 
-def _done(decision: Decision, log: DecisionLog, free: set[Slot], names: Names) -> Done:
+def _done(decision: BatchDecision, log: DecisionLog, free: set[Slot], names: Names) -> Done:
     busy = {slot: since_ms for slot, since_ms in log.busy.items() if log.now_ms - since_ms <= BUSY_MS_MAX}
     return Done(
         decision.query,
@@ -241,14 +241,14 @@ def _done(decision: Decision, log: DecisionLog, free: set[Slot], names: Names) -
     )
 
 
-def _verify(decision: Decision, rows: int, checksum: int, verify: str) -> None:
+def _verify(decision: BatchDecision, rows: int, checksum: int, verify: str) -> None:
     if verify == "none":
         return
     if rows != decision.rows or (verify == "rows" and checksum != decision.checksum):
         other = f"{rows} rows instead of {decision.rows}" if rows != decision.rows else f"{rows} rows, but not the same"
         raise ReplayMismatchError(
-            f"Batch {decision.batch} was committed before and comes again with {other}. The checkpoint was rolled back, or the query gives "
-            "other rows each time (rand(), uuid()). Restore the newest checkpoint; if the rows are meant to differ, set the option "
+            f"Batch {decision.batch} was committed before and is now repeated with {other}. The checkpoint was rolled back, or the query "
+            "gives other rows each time (rand(), uuid()). Restore the newest checkpoint; if the rows are meant to differ, set the option "
             "'verifyReplays' to 'count' or 'none'."
         )
 

@@ -7,6 +7,7 @@ constructor does nothing else. The transactions of one batch become visible one 
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -64,9 +65,13 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         run = RunOf(query, batch, self.token, limit_ms(self.options))
         from pyspark_barnabas.connections import shared_client  # not imported while a query is planned: it takes time to load
         from pyspark_barnabas.exactly_once.write_task import WriteTask
+        from pyspark_barnabas.queries.task_reports import wrote
 
+        began_ms = int(time.time() * 1000)
         with shared_client(self.options.settings, "producer") as client:
-            report = WriteTask(client, self.options, run, partition).write(arrow_batches(iterator, self.schema))
+            task = WriteTask(client, self.options, run, partition)
+            report = task.write(arrow_batches(iterator, self.schema))
+        wrote(self.options, task.topics, began_ms)
         return Reported(query, batch, self.token, report)
 
     # On the driver

@@ -15,8 +15,8 @@ from pyspark_barnabas.exactly_once.fingerprint import fingerprint
 from pyspark_barnabas.exactly_once.runner import Runner
 from pyspark_barnabas.exactly_once.steps import Begun, Report, RunOf, begin
 from pyspark_barnabas.exactly_once.transactions import PRODUCE_VERSION_MAX_V1
-from pyspark_barnabas.write.encode import Producer, gathered
-from pyspark_barnabas.write.send import Sender
+from pyspark_barnabas.write.encode import ProducerFields, gathered
+from pyspark_barnabas.write.send import TaskSender
 from pyspark_barnabas.write.write_options import VERIFY_ROWS
 from pyspark_barnabas.write.write_task import RowWriter
 
@@ -69,6 +69,11 @@ class WriteTask:
             return Report(rows, checksum)
         return Report(rows, checksum, self._begun.transaction, self._begun.freed)
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that rows were written to."""
+        return () if self._writer is None else self._writer.topics
+
     def _begin(self) -> None:
         begun = self._runner.run(begin(self._run, self._partition, self._runner.names))
         if not isinstance(begun, Begun):
@@ -80,13 +85,13 @@ class WriteTask:
         async def announce(partition: TopicPartition) -> None:
             await transactions.announce(transaction, partition)
 
-        sender = Sender(
+        sender = TaskSender(
             self._client,
             transactional_id=transaction.slot.transactional_id(self._options.prefix),
             version_max=PRODUCE_VERSION_MAX_V1 if announced else None,
             before_first=announce if announced else None,
         )
-        producer = Producer(transaction.producer_id, transaction.epoch, transactional=True)
+        producer = ProducerFields(transaction.producer_id, transaction.epoch, transactional=True)
         self._writer = RowWriter(self._client, self._options, producer, sender)
 
     def _give_up(self) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pyspark_barnabas.pipelines.files import Directory, File
+from pyspark_barnabas.pipelines.files import ArchiveFile, Directory
 from pyspark_barnabas.pipelines.topics import CONTINUE, Source, Trigger
 
 if TYPE_CHECKING:
@@ -138,12 +138,12 @@ def compact(
     return done
 
 
-def _leaves(directory: Directory) -> Iterable[tuple[str, list[File]]]:
+def _leaves(directory: Directory) -> Iterable[tuple[str, list[ArchiveFile]]]:
     files = [file for file in directory.list(recursive=True) if file.is_data and file.path.startswith("topic=")]
     return [(leaf, list(inside)) for leaf, inside in groupby(files, key=lambda file: posixpath.dirname(file.path))]
 
 
-def _compact_leaf(spark: SparkSession, directory: Directory, leaf: str, small: Sequence[File], size: int) -> Compacted:
+def _compact_leaf(spark: SparkSession, directory: Directory, leaf: str, small: Sequence[ArchiveFile], size: int) -> Compacted:
     number = uuid.uuid4().hex
     staged = f"{_STAGING}/compaction-{number}"
     total = sum(file.size for file in small)
@@ -167,7 +167,7 @@ def _finish_compaction(directory: Directory, note: str) -> None:
     directory.delete(note)
 
 
-def _moves(files: Iterable[File], staged: str, stem: str) -> dict[str, str]:
+def _moves(files: Iterable[ArchiveFile], staged: str, stem: str) -> dict[str, str]:
     """Source and target of each file: the directories of topic and date stay, the name contains the query and the batch."""
     moves = {}
     for count, file in enumerate(file for file in files if file.is_data):

@@ -18,7 +18,7 @@ _HIDDEN: Final = ("_", ".")  # names that Spark's readers ignore
 
 
 @dataclass(frozen=True)
-class File:
+class ArchiveFile:
     path: str  # within the file system
     size: int
 
@@ -44,10 +44,10 @@ class Directory:
         """The path for Spark, with the original scheme of the URI."""
         return f"{self.uri}/{path}"
 
-    def list(self, path: str = "", *, recursive: bool = False) -> list[File]:
+    def list(self, path: str = "", *, recursive: bool = False) -> list[ArchiveFile]:
         """The files, sorted by name; empty if the directory does not exist."""
         infos = self._files.get_file_info(fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive))
-        files = [File(posixpath.relpath(info.path, self._root), info.size) for info in infos if info.type == fs.FileType.File]
+        files = [ArchiveFile(posixpath.relpath(info.path, self._root), info.size) for info in infos if info.type == fs.FileType.File]
         return sorted(files, key=lambda file: file.path)
 
     def exists(self, path: str) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.types import StructType
 
-    from pyspark_barnabas.cluster import Cluster
+    from pyspark_barnabas.cluster import ClusterClient
     from pyspark_barnabas.read.read_options import ReadOptions
 
 
@@ -38,10 +38,10 @@ class BatchReader(DataSourceReader):
 
     @error_first()
     def partitions(self) -> list[InputPartition]:
-        from pyspark_barnabas.cluster import Cluster
+        from pyspark_barnabas.cluster import ClusterClient
 
         options = self._options
-        with Cluster.of(options) as cluster:
+        with ClusterClient.of(options) as cluster:
             ranges = self._ranges(cluster)
         pieces = split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
         return [RangePartition(piece) for piece in pieces]
@@ -50,7 +50,7 @@ class BatchReader(DataSourceReader):
         with error_first():  # a generator: errors are raised while it runs
             yield from self._records.read(partition)
 
-    def _ranges(self, cluster: Cluster) -> list[OffsetRange]:
+    def _ranges(self, cluster: ClusterClient) -> list[OffsetRange]:
         options, record_filter = self._options, self._records.record_filter
         topics = cluster.topics(options.subscription)
         options.subscription.check(topics, options.servers)
@@ -63,7 +63,7 @@ class BatchReader(DataSourceReader):
         narrowed = [left for offset_range in ranges if (left := record_filter.narrowed(offset_range)) is not None]
         return _from_time(cluster, narrowed, record_filter.earliest_ms())
 
-    def _bounds(self, cluster: Cluster, partitions: list[TopicPartition]) -> tuple[PartitionOffsets, PartitionOffsets]:
+    def _bounds(self, cluster: ClusterClient, partitions: list[TopicPartition]) -> tuple[PartitionOffsets, PartitionOffsets]:
         """The start and end of each partition. The end is requested last, so that it is never before the start."""
         starting, ending = self._options.starting, self._options.ending
         first = cluster.offsets(starting.specs(partitions))
@@ -96,7 +96,7 @@ class FilteringReader(BatchReader):
         return rest
 
 
-def _from_time(cluster: Cluster, ranges: list[OffsetRange], earliest_ms: int | None) -> list[OffsetRange]:
+def _from_time(cluster: ClusterClient, ranges: list[OffsetRange], earliest_ms: int | None) -> list[OffsetRange]:
     """The ranges from the first record of that time on; a partition without such a record has no range."""
     if earliest_ms is None:
         return ranges

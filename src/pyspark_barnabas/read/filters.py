@@ -61,13 +61,13 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFilter:
+class RowFilter:
     """All conditions hold, for every record that is read."""
 
     conditions: tuple[Condition, ...] = ()
 
-    def and_also(self, more: Iterable[Condition]) -> RecordFilter:
-        return RecordFilter((*self.conditions, *more))
+    def and_also(self, more: Iterable[Condition]) -> RowFilter:
+        return RowFilter((*self.conditions, *more))
 
     def wants(self, topic: str, partition: int) -> bool:
         """Whether any record of a partition can match."""
@@ -163,8 +163,8 @@ def condition_of(given: Any) -> Condition | bool:
     return Condition(column, word, values if word in ("in", "not in") else values[0])
 
 
-def pushed(record_filter: RecordFilter, filters: Iterable[Any]) -> tuple[RecordFilter, list[Any]]:
-    """A RecordFilter of the filters that can be applied here, and the remaining ones for Spark."""
+def pushed(record_filter: RowFilter, filters: Iterable[Any]) -> tuple[RowFilter, list[Any]]:
+    """A RowFilter of the filters that can be applied here, and the remaining ones for Spark."""
     taken: list[Condition] = []
     rest: list[Any] = []
     for one in filters:
@@ -197,11 +197,11 @@ _TERM: Final = re.compile(
 )
 
 
-def parse_filter(text: str | None) -> RecordFilter:
+def parse_filter(text: str | None) -> RowFilter:
     """Comparisons of topic, partition, offset or timestamp with values, joined by `and`. A time is a text with a time zone, or a number
     of milliseconds since 1970."""
     if text is None:
-        return RecordFilter()
+        return RowFilter()
     conditions: list[Condition] = []
     position, more = 0, True
     while more:
@@ -210,7 +210,7 @@ def parse_filter(text: str | None) -> RecordFilter:
             raise OptionError(FILTER, f"must be comparisons joined by 'and', such as {_EXAMPLE}; this is not: '{text[position:].strip()}'.")
         conditions.append(_condition(*term.group(1, 2, 3)))
         position, more = term.end(), bool(term[4])
-    return RecordFilter(tuple(conditions))
+    return RowFilter(tuple(conditions))
 
 
 def _condition(column: str, word: str, text: str) -> Condition:

@@ -30,7 +30,7 @@ class GroupProgress:
         self._sent: dict[tuple[TopicPartition, str | None], int] = {}
         self._under_way: Future[None] | None = None
         self._waiting: StreamOffset | None = None
-        self._told = False
+        self._logged = False
 
     def finished(self, offset: StreamOffset) -> None:
         """Records that everything before these offsets is processed."""
@@ -64,8 +64,8 @@ class GroupProgress:
             under_way.result(timeout_s)
         except Exception as error:  # the query continues after any error
             self._sent.clear()  # the next commit contains these offsets again
-            if not self._told:
-                self._told = True
+            if not self._logged:
+                self._logged = True
                 _log.warning(
                     "Option 'kafka.group.id': the offsets could not be committed to group %s (%s). The query goes on without; a group that "
                     "consumers are members of cannot be used.",
@@ -102,8 +102,8 @@ class ArrivalRate:
         before, self._before = self._before, (now_ms, dict(latest))
         if before is None or now_ms <= before[0]:
             return None
-        came = sum(max(0, offset - before[1].get(partition, offset)) for partition, offset in latest.items())
-        return round(came * 1000 / (now_ms - before[0]), 3)
+        new_records = sum(max(0, offset - before[1].get(partition, offset)) for partition, offset in latest.items())
+        return round(new_records * 1000 / (now_ms - before[0]), 3)
 
 
 def with_metrics(document: dict[str, Any], source: str, metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from pyspark_barnabas.cluster import Cluster
+from pyspark_barnabas.cluster import ClusterClient
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.offsets import TOPIC_IDS, StreamOffset
 from pyspark_barnabas.read.progress import GroupProgress
@@ -38,7 +38,7 @@ class GroupProgressListener(StreamingQueryListener):
         self._options = ReadOptions.of(options, streaming=True)
         if self._options.group_id is None:
             raise OptionError(GROUP_ID, "must be set: it is the group that progress is committed to.")
-        self._cluster = Cluster(self._options.settings)
+        self._cluster = ClusterClient(self._options.settings)
         self._progress = GroupProgress(self._options.group_id, self._cluster.commit)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:

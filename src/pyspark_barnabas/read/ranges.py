@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
+
+if TYPE_CHECKING:
+    from pyspark_barnabas.queries.batch_note import BatchNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,15 @@ class OffsetRange:
 
 
 class RangePartition(InputPartition):
-    """The input partition of a Spark task: one range."""
+    """The input partition of a Spark task: one range.
 
-    def __init__(self, offset_range: OffsetRange) -> None:
+    A stream that publishes its progress has a `source_key`, and a `note` in the first range of each batch.
+    """
+
+    def __init__(self, offset_range: OffsetRange, source_key: str | None = None, note: BatchNote | None = None) -> None:
         super().__init__(offset_range)
+        self.source_key = source_key
+        self.note = note
 
     @property
     def range(self) -> OffsetRange:

@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.offsets import Bound, check_order, ending_bound, ending_options, starting_bound
-from pyspark_barnabas.options import FIRST_ANSWER_MS, boolean, choice, client_settings, duration_ms, given, integer, refuse_unknown, text
-from pyspark_barnabas.read.filters import FILTER, RecordFilter, parse_filter
+from pyspark_barnabas.options import (
+    FIRST_ANSWER_MS,
+    PUBLISH,
+    boolean,
+    choice,
+    client_settings,
+    duration_ms,
+    given,
+    integer,
+    refuse_unknown,
+    text,
+)
+from pyspark_barnabas.read.filters import FILTER, RowFilter, parse_filter
 from pyspark_barnabas.schema import record_schema
 from pyspark_barnabas.subscription import STRATEGIES, Subscription, parse_subscription
 from pyspark_barnabas.values import PREFIX as VALUE_PREFIX
@@ -59,6 +70,7 @@ KNOWN: Final = (
     NUM_RETRIES,
     "fetchOffset.retryIntervalMs",
     FILTER,
+    PUBLISH,
 )
 _OF_STREAMS: Final = (MAX_OFFSETS, MIN_OFFSETS, MAX_DELAY)
 
@@ -83,7 +95,8 @@ class ReadOptions:
     attempts: int = 3
     first_answer_ms: int | None = FIRST_ANSWER_MS
     retry_interval_ms: int = 1000
-    record_filter: RecordFilter = field(default_factory=RecordFilter)
+    record_filter: RowFilter = field(default_factory=RowFilter)
+    publish: bool = False
     source: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -106,6 +119,7 @@ class ReadOptions:
         if least is not None and most is not None and least > most:
             raise OptionError(MIN_OFFSETS, f"({least}) must not be higher than '{MAX_OFFSETS}' ({most}).")
         subscription = parse_subscription(options)
+        publishes = boolean(options, PUBLISH, True)
         return cls(
             settings=settings,
             subscription=subscription,
@@ -124,6 +138,7 @@ class ReadOptions:
             first_answer_ms=FIRST_ANSWER_MS if given(options, NUM_RETRIES) is None else None,
             retry_interval_ms=integer(options, "fetchOffset.retryIntervalMs", 1000, least=0) or 0,
             record_filter=parse_filter(given(options, FILTER)),
+            publish=publishes and streaming is True and not subscription.reads_queries,
             source=options,
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyspark_barnabas.read.filters import OFFSET, TIMESTAMP, RecordFilter
+from pyspark_barnabas.read.filters import OFFSET, TIMESTAMP, RowFilter
 from pyspark_barnabas.schema import record_schema, wanted_columns
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class RecordReader:
         self._poll_timeout_ms = options.poll_timeout_ms
         self._fail_on_data_loss = options.fail_on_data_loss
         self._decoder = options.decoder(schema)
-        self.record_filter: RecordFilter = options.record_filter
+        self.record_filter: RowFilter = options.record_filter
         full = record_schema(options.include_headers, None if self._decoder is None else self._decoder.schema())
         self._columns = wanted_columns(schema, full)
         self._all = [field.name for field in record_schema(options.include_headers).fields]

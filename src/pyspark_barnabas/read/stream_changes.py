@@ -14,7 +14,7 @@ from pyspark_barnabas.subscription import no_topic
 
 if TYPE_CHECKING:
     from barnabas.topic_partition import TopicPartition
-    from pyspark_barnabas.read.filters import RecordFilter
+    from pyspark_barnabas.read.filters import RowFilter
     from pyspark_barnabas.subscription import Subscription
 
 _log = logging.getLogger(__name__)
@@ -27,16 +27,16 @@ class Losses:
 
     def __init__(self, fails: bool) -> None:
         self._fails = fails
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def report(self, losses: Iterable[DataSourceError]) -> None:
         for loss in losses:
             if self._fails:
                 raise loss
-            if str(loss) not in self._told:
-                if len(self._told) == _REMEMBERED_MAX:
-                    self._told.clear()
-                self._told.add(str(loss))
+            if str(loss) not in self._logged:
+                if len(self._logged) == _REMEMBERED_MAX:
+                    self._logged.clear()
+                self._logged.add(str(loss))
                 _log.warning("%s", loss)
 
 
@@ -52,7 +52,7 @@ def recreated(topic: str) -> DataSourceError:
     )
 
 
-def gone(partitions: Sequence[TopicPartition], subscription: Subscription, record_filter: RecordFilter) -> list[DataSourceError]:
+def gone(partitions: Sequence[TopicPartition], subscription: Subscription, record_filter: RowFilter) -> list[DataSourceError]:
     """Reports partitions that the stream has read and that are deleted, or no longer part of the subscription."""
     losses: list[DataSourceError] = []
     asked_for = [one for one in partitions if subscription.includes(one) and record_filter.wants(*one)]

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import UnknownTopicOrPartition
 from barnabas.topic_partition import TopicPartition
-from pyspark_barnabas.cluster import Cluster
+from pyspark_barnabas.cluster import ClusterClient
 from pyspark_barnabas.errors import DataSourceError
 from pyspark_barnabas.offsets import EARLIEST, LATEST, PartitionOffsets, StreamOffset
+from pyspark_barnabas.queries.batch_note import BatchHistory, BatchNote
+from pyspark_barnabas.queries.query_record import part_key
 from pyspark_barnabas.read.admission import MinimumRows, limited
 from pyspark_barnabas.read.progress import ArrivalRate, GroupProgress, lag_metrics, with_metrics
 from pyspark_barnabas.read.ranges import OffsetRange, split_ranges
@@ -31,7 +33,7 @@ class StreamPlanner:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._cluster = Cluster.of(options)
+        self._cluster = ClusterClient.of(options)
         self._losses = Losses(options.fail_on_data_loss)
         self._topics: dict[str, Topic] = {}
         self._initial: StreamOffset | None = None
@@ -40,6 +42,12 @@ class StreamPlanner:
         self._target: StreamOffset | None = None  # the end for Trigger.AvailableNow
         self._shown: tuple[StreamOffset, Mapping[TopicPartition, int], float | None] | None = None
         self._rate = ArrivalRate()
+        self.note: BatchNote | None = None  # of the batch that was planned last
+        self.source_key: str | None = None
+        self._history: BatchHistory | None = None
+        if options.publish:
+            self.source_key = part_key(str(options.subscription), str(options.source.get("filter")))
+            self._history = BatchHistory(self.source_key, str(options.subscription))
         self._minimum: MinimumRows | None = None
         if options.min_offsets_per_trigger is not None:
             self._minimum = MinimumRows(options.min_offsets_per_trigger, options.max_trigger_delay_ms)
@@ -73,6 +81,8 @@ class StreamPlanner:
         """The end of the next batch. Everything before `start` is finished when Spark calls this. Spark before 4.2 passes no start (None):
         then it is the end of the last batch, or unknown after a restart."""
         start = self._planned if start is None else start
+        if self._history is not None:
+            self._history.ended()
         if start is None:
             self._planned = self._newest()
             return self._planned
@@ -102,9 +112,17 @@ class StreamPlanner:
         firsts = self._cluster.offsets(dict.fromkeys(added, EARLIEST))
         self._losses.report([added_too_late(partition, first) for partition, first in sorted(firsts.items()) if first > 0])
         begin.update(firsts)
+        self._take_note(begin, end)
         ranges = [self._range(partition, begin[partition], end) for partition in sorted(readable)]
         narrowed = [left for offset_range in ranges if (left := self._options.record_filter.narrowed(offset_range)) is not None]
         return split_ranges(narrowed, self._options.min_partitions, self._options.max_records_per_partition)
+
+    def _take_note(self, begin: PartitionOffsets, end: StreamOffset) -> None:
+        if self._history is None:
+            return
+        shown_end, latest, rate = self._shown if self._shown is not None else (None, None, None)
+        planned_here = shown_end == end
+        self.note = self._history.begins(begin, end.offsets, latest if planned_here else None, rate if planned_here else None)
 
     def finished(self, offset: StreamOffset) -> None:
         if self._progress is not None:

@@ -65,12 +65,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @error_first()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        pieces = self._planning().ranges(StreamOffset.of(start), StreamOffset.of(end))
-        return [RangePartition(piece) for piece in pieces]
+        planner = self._planning()
+        pieces = planner.ranges(StreamOffset.of(start), StreamOffset.of(end))
+        key, note = planner.source_key, planner.note
+        return [RangePartition(piece, key, None if number else note) for number, piece in enumerate(pieces)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with error_first():  # a generator: errors are raised while it runs
-            yield from self._records.read(partition)
+            if not isinstance(partition, RangePartition) or partition.source_key is None:
+                yield from self._records.read(partition)
+                return
+            from pyspark_barnabas.queries.task_reports import reading
+
+            with reading(partition, self._options.settings):
+                yield from self._records.read(partition)
 
     @error_first()
     def commit(self, end: dict[str, Any]) -> None:

@@ -30,24 +30,24 @@ class Aborted(NamedTuple):
     last_offset: int
 
 
-class Transactions(NamedTuple):
+class LogTransactions(NamedTuple):
     """`first_open` is the first offset of the oldest open transaction, at which a read_committed reader stops; None if none is open."""
 
     aborted: tuple[Aborted, ...]
     first_open: int | None
 
 
-def transactions_of(log: PartitionLog) -> Transactions:
+def transactions_of(log: PartitionLog) -> LogTransactions:
     """The transactions in all segments of one replica."""
     if any(segment.index is None for segment in log.segments):  # some or all of the indexes were not copied
         walk = TransactionWalk({})
         walk.segments(log, log.segments, 0)
-        return Transactions(tuple(walk.aborted), walk.first_open)
+        return LogTransactions(tuple(walk.aborted), walk.first_open)
     aborted: list[Aborted] = []
     for segment in log.segments:
         if segment.txn_index is not None:
             aborted.extend(_index_entries(log, segment.txn_index))
-    return Transactions(tuple(aborted), _first_open(log))
+    return LogTransactions(tuple(aborted), _first_open(log))
 
 
 def overlapping(aborted: Iterable[Aborted], first_offset: int, last_offset: int) -> list[Aborted]:

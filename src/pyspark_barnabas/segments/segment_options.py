@@ -15,7 +15,7 @@ from pyspark_barnabas import values
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.offsets import STRATEGY, Bound, check_order, ending_bound, ending_options, starting_bound
 from pyspark_barnabas.options import KAFKA, boolean, choice, given, integer, refuse_unknown
-from pyspark_barnabas.read.filters import FILTER, RecordFilter, parse_filter
+from pyspark_barnabas.read.filters import FILTER, RowFilter, parse_filter
 from pyspark_barnabas.segments.file_store import LOG_DIRS
 from pyspark_barnabas.segments.log_dirs import INTERNAL_TOPICS, parse_log_dirs
 from pyspark_barnabas.subscription import STRATEGIES, Subscription, parse_subscription
@@ -55,7 +55,7 @@ class SegmentOptions:
     fail_on_data_loss: bool = True
     min_partitions: int | None = None
     bytes_per_task: int = BYTES_PER_TASK_DEFAULT
-    record_filter: RecordFilter = field(default_factory=RecordFilter)
+    record_filter: RowFilter = field(default_factory=RowFilter)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SegmentOptions:

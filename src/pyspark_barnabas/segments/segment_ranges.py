@@ -17,10 +17,10 @@ from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import DataLossError, OptionError, UnknownTopicError
 from pyspark_barnabas.offsets import EARLIEST, LATEST, Bound
 from pyspark_barnabas.read.batch_cuts import last_offset_of
-from pyspark_barnabas.read.filters import RecordFilter
+from pyspark_barnabas.read.filters import RowFilter
 from pyspark_barnabas.segments.file_store import LOG_DIRS, FileStore
 from pyspark_barnabas.segments.log_dirs import PartitionLog, SegmentFiles
-from pyspark_barnabas.segments.log_transactions import Aborted, Transactions, overlapping, transactions_of
+from pyspark_barnabas.segments.log_transactions import Aborted, LogTransactions, overlapping, transactions_of
 from pyspark_barnabas.segments.segment_index import last_indexed_position, position_before, read_index
 from pyspark_barnabas.segments.segment_options import SegmentOptions
 from pyspark_barnabas.segments.segment_times import offset_at
@@ -62,7 +62,7 @@ class SegmentGroup:
         return f"{self.topic}-{self.partition} from {self.store.uri}, {len(self.pieces)} pieces, {self.size} bytes"
 
 
-def plan(logs: Iterable[PartitionLog], options: SegmentOptions, record_filter: RecordFilter | None = None) -> list[SegmentGroup]:
+def plan(logs: Iterable[PartitionLog], options: SegmentOptions, record_filter: RowFilter | None = None) -> list[SegmentGroup]:
     """The tasks of a read, sorted by topic, partition and offset. `record_filter` is that of the options, or stricter."""
     record_filter = options.record_filter if record_filter is None else record_filter
     chosen = choose_replicas([log for log in logs if options.wants(TopicPartition(log.topic, log.partition))])
@@ -114,8 +114,8 @@ def _check_named(chosen: Sequence[PartitionLog], options: SegmentOptions) -> Non
     options.end.check(there)
 
 
-def _groups(log: PartitionLog, options: SegmentOptions, record_filter: RecordFilter, bytes_per_task: int) -> Iterator[SegmentGroup]:
-    transactions = transactions_of(log) if options.read_committed else Transactions((), None)
+def _groups(log: PartitionLog, options: SegmentOptions, record_filter: RowFilter, bytes_per_task: int) -> Iterator[SegmentGroup]:
+    transactions = transactions_of(log) if options.read_committed else LogTransactions((), None)
     first, end = _bounds(log, options, record_filter, transactions.first_open)
     for run in _runs(log, first, end, bytes_per_task):
         first_base, end_base = run[0][0], run[-1][1]
@@ -123,7 +123,7 @@ def _groups(log: PartitionLog, options: SegmentOptions, record_filter: RecordFil
         yield SegmentGroup(log.topic, log.partition, log.store, tuple(piece for _, _, piece in run), first, end, aborted)
 
 
-def _bounds(log: PartitionLog, options: SegmentOptions, record_filter: RecordFilter, first_open: int | None) -> tuple[int, int]:
+def _bounds(log: PartitionLog, options: SegmentOptions, record_filter: RowFilter, first_open: int | None) -> tuple[int, int]:
     """The offsets to read of a log, without the end; the range may be empty."""
     partition = TopicPartition(log.topic, log.partition)
     first, end = (_resolved(bound, log, partition, first_open) for bound in (options.start, options.end))

@@ -60,7 +60,7 @@ class SegmentReader(DataSourceReader):
         self._options = SegmentOptions.of(options)
         self._decoder = values.decoder(options, schema)
         full = record_schema(self._options.headers, None if self._decoder is None else self._decoder.schema())
-        self._wanted = tuple(wanted_columns(schema, full))
+        self._columns_read = tuple(wanted_columns(schema, full))
         self.record_filter = self._options.record_filter
 
     @error_first()
@@ -83,14 +83,14 @@ class SegmentReader(DataSourceReader):
             if self._decoder is not None and kept.num_rows:
                 kept = self._decoder.decode(kept)
             if kept.num_rows:
-                yield kept if tuple(kept.schema.names) == self._wanted else kept.select(list(self._wanted))
+                yield kept if tuple(kept.schema.names) == self._columns_read else kept.select(list(self._columns_read))
 
     def _columns(self) -> tuple[str, ...]:
         """The columns to decode: all for a decoder; otherwise those of the query and of the filter."""
         if self._decoder is not None:
             return (*COLUMNS, HEADERS) if self._options.headers else COLUMNS
         looked_at = {one.column for one in self.record_filter.in_rows}
-        return (*self._wanted, *(name for name in (OFFSET, TIMESTAMP) if name in looked_at and name not in self._wanted))
+        return (*self._columns_read, *(name for name in (OFFSET, TIMESTAMP) if name in looked_at and name not in self._columns_read))
 
 
 class FilteringSegmentReader(SegmentReader):

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from barnabas.client import Consumer, ConsumerRecord
 from barnabas.topic_partition import TopicPartition
-from pyspark_barnabas.cluster import Cluster
+from pyspark_barnabas.cluster import ClusterClient
 from pyspark_barnabas.errors import OptionError
 from pyspark_barnabas.options import boolean, client_settings, given
 from pyspark_barnabas.subscription import parse_subscription
@@ -56,7 +56,7 @@ def struct_of_texts(settings: ValueSettings, texts: Iterable[str]) -> StructType
 def sample(options: Mapping[str, str], count: int) -> list[bytes]:
     """Values of the newest records, about the same number from each partition."""
     clients = {"isolation.level": "read_committed", **client_settings(options)}
-    with Cluster(clients) as cluster:
+    with ClusterClient(clients) as cluster:
         subscription = parse_subscription(options)
         topics = cluster.topics(subscription)
         subscription.check(topics, clients["bootstrap.servers"])

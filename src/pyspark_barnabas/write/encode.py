@@ -26,7 +26,7 @@ GATHERED_ROWS: Final = 131_072
 
 
 @dataclass(frozen=True, slots=True)
-class Producer:
+class ProducerFields:
     """The producer id and epoch of the records: none, of an idempotent producer, or of a transaction."""
 
     producer_id: int = NO_PRODUCER_ID
@@ -61,7 +61,7 @@ class Encoder:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: ProducerFields,
         compression: Compression,
         batch_size: int,
         topology: Topology,

@@ -31,10 +31,10 @@ def require_answer(options: WriteOptions) -> None:
     note = _note(options.settings)
     if note.exists():
         return
-    from pyspark_barnabas.cluster import Cluster  # imported here because it takes half a second
+    from pyspark_barnabas.cluster import ClusterClient  # imported here because it takes half a second
 
     limit_ms = int(options.settings.get(_MAX_BLOCK, FIRST_ANSWER_MS))
-    with Cluster(options.settings, first_answer_ms=limit_ms, patience_option=f"kafka.{_MAX_BLOCK}") as cluster:
+    with ClusterClient(options.settings, first_answer_ms=limit_ms, patience_option=f"kafka.{_MAX_BLOCK}") as cluster:
         cluster.reach()
     note.touch()
 

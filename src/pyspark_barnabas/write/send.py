@@ -26,7 +26,7 @@ from barnabas.protocol.slices import Records
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from pyspark_barnabas.errors import UnknownTopicError
-from pyspark_barnabas.write.encode import Encoded, Producer
+from pyspark_barnabas.write.encode import Encoded, ProducerFields
 from pyspark_barnabas.write.split import split
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _WRITTEN: Final = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 _NEW_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-class Sender:
+class TaskSender:
     """Used by one task: `put` batches, `flush`, `close`. `before_first` is awaited before the first batch of a partition.
 
     `version_max` is the highest version of Produce that may be used; a transaction of the first protocol needs an older one.
@@ -246,7 +246,7 @@ async def topology(client: Client, topic: str) -> tuple[int, list[int]]:
     return count, [info.partition for info in metadata.cluster.available_partitions_for_topic(topic)]
 
 
-async def idempotent_producer(client: Client) -> Producer:
+async def idempotent_producer(client: Client) -> ProducerFields:
     """A producer id for one task, so that retries are not written twice."""
     backoff = ExponentialBackoff(client.config["retry.backoff.ms"], client.config["retry.backoff.max.ms"])
     deadline_ms = client.clock.monotonic_ms() + client.config["max.block.ms"]
@@ -256,7 +256,7 @@ async def idempotent_producer(client: Client) -> Producer:
             response = await client.network.send_to_any(InitProducerIdRequest(None, _INT_MAX), max_version=INIT_PRODUCER_ID_VERSION_MAX)
             assert isinstance(response, InitProducerIdResponse)
             if not response.error_code:
-                return Producer(response.producer_id, response.producer_epoch)
+                return ProducerFields(response.producer_id, response.producer_epoch)
             failure = error_for(response.error_code)
         except KafkaError as error:
             failure = error

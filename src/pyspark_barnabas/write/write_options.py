@@ -14,14 +14,14 @@ from barnabas.client.errors import KafkaError
 from barnabas.client.producer.config import producer_config
 from barnabas.config_def import InvalidConfig
 from pyspark_barnabas.errors import OptionError
-from pyspark_barnabas.options import REFUSED_FOR_WRITING, boolean, choice, client_settings, given, refuse_unknown, text
+from pyspark_barnabas.options import PUBLISH, REFUSED_FOR_WRITING, boolean, choice, client_settings, given, refuse_unknown, text
 
 TOPIC: Final = "topic"
 EXACTLY_ONCE: Final = "exactlyOnce"
 PREFIX: Final = "transactionalIdPrefix"
 DECISION_TOPIC: Final = "decisionTopic"
 VERIFY: Final = "verifyReplays"
-KNOWN: Final = (TOPIC, "includeHeaders", EXACTLY_ONCE, PREFIX, DECISION_TOPIC, VERIFY)
+KNOWN: Final = (TOPIC, "includeHeaders", EXACTLY_ONCE, PREFIX, DECISION_TOPIC, VERIFY, PUBLISH)
 
 DECISION_TOPIC_DEFAULT: Final = "__barnabas_spark_decisions"
 TRANSACTION_TIMEOUT_MS_DEFAULT: Final = 900_000  # the default of the broker's transaction.max.timeout.ms
@@ -52,6 +52,7 @@ class WriteOptions:
     decision_topic: str = DECISION_TOPIC_DEFAULT
     verify: str = VERIFY_ROWS
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS_DEFAULT
+    publish: bool = True
 
     @classmethod
     def of(cls, options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
@@ -75,6 +76,7 @@ class WriteOptions:
             text(options, DECISION_TOPIC, DECISION_TOPIC_DEFAULT),
             choice(options, VERIFY, VERIFY_ROWS, (VERIFY_ROWS, VERIFY_COUNT, VERIFY_NONE)),
             int(settings.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS_DEFAULT)),
+            boolean(options, PUBLISH, True),
         )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.client.config.config import ClientConfig
 from barnabas.records.codecs.compression import codec_id
 from pyspark_barnabas.connections import Client, shared_client
-from pyspark_barnabas.write.encode import Compression, Encoder, Producer, gathered
-from pyspark_barnabas.write.send import Sender, idempotent_producer, topology
+from pyspark_barnabas.queries.task_reports import wrote
+from pyspark_barnabas.write.encode import Compression, Encoder, ProducerFields, gathered
+from pyspark_barnabas.write.send import TaskSender, idempotent_producer, topology
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,13 +22,14 @@ if TYPE_CHECKING:
 
 def write_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> int:
     """Writes all rows, at least once; returns their number."""
+    began_ms = int(time.time() * 1000)
     with shared_client(options.settings, "producer") as client:
         writer: RowWriter | None = None
         try:
             count = 0
             for batch in gathered(batches):
                 if batch.num_rows:
-                    writer = writer or RowWriter(client, options, _producer(client), Sender(client))
+                    writer = writer or RowWriter(client, options, _producer(client), TaskSender(client))
                     writer.write(batch)
                     count += batch.num_rows
             if writer is not None:
@@ -34,16 +37,18 @@ def write_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> int:
         finally:
             if writer is not None:
                 writer.close()
+        wrote(options, () if writer is None else writer.topics, began_ms)
         return count
 
 
 class RowWriter:
     """Encodes on the task's thread; the sender sends on the client's thread."""
 
-    def __init__(self, client: Client, options: WriteOptions, producer: Producer, sender: Sender) -> None:
+    def __init__(self, client: Client, options: WriteOptions, producer: ProducerFields, sender: TaskSender) -> None:
         self._sender = sender
         self._topic = options.topic
         partitions: dict[str, tuple[int, list[int]]] = {}
+        self._partitions = partitions
 
         def known(topic: str) -> tuple[int, list[int]]:
             if topic not in partitions:  # fixed for a whole task: a key must not change its partition between two rows
@@ -51,6 +56,11 @@ class RowWriter:
             return partitions[topic]
 
         self._encoder = Encoder(producer, _compression(client.config), options.batch_size, known, client.clock.now_ms, random.randrange)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that rows were written to."""
+        return tuple(self._partitions)
 
     def write(self, batch: pa.RecordBatch) -> None:
         for encoded in self._encoder.encode(batch, self._topic):
@@ -63,8 +73,8 @@ class RowWriter:
         self._sender.close()
 
 
-def _producer(client: Client) -> Producer:
-    return client.run(idempotent_producer(client)) if client.config["enable.idempotence"] else Producer()
+def _producer(client: Client) -> ProducerFields:
+    return client.run(idempotent_producer(client)) if client.config["enable.idempotence"] else ProducerFields()
 
 
 def _compression(config: ClientConfig | Mapping[str, object]) -> Compression:

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic, TopicPartition
 
-from pyspark_barnabas.cluster import Cluster
+from pyspark_barnabas.cluster import ClusterClient
 from pyspark_barnabas.errors import DataLossError, TopicRecreatedError
 from pyspark_barnabas.read import range_fetcher
 from pyspark_barnabas.read.fetch import FetchOptions, read_range
@@ -40,7 +40,7 @@ def fill(bootstrap: str, topic: str, count: int = 100, size: int = 10) -> None:
 
 
 def topic_id(bootstrap: str, topic: str) -> str | None:
-    with Cluster({"bootstrap.servers": bootstrap}, attempts=3, interval_ms=100) as cluster:
+    with ClusterClient({"bootstrap.servers": bootstrap}, attempts=3, interval_ms=100) as cluster:
         return cluster.topics(Subscription(topics=frozenset({topic})))[topic].topic_id
 
 

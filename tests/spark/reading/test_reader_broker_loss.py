@@ -21,7 +21,7 @@ from tests.spark.reader_world import fill, places, planned, stream_reader
 @contextmanager
 def broker_at(port: int, data: Path) -> Generator[str, None, None]:
     """A broker that is killed when the block ends."""
-    command = [sys.executable, "-m", "barnabas", "up", "--port", str(port), "--data", str(data)]
+    command = [sys.executable, "-m", "barnabas", "up", "--no-console", "--port", str(port), "--data", str(data)]
     with broker.started(command, broker.READY, broker.START_TIMEOUT_S):
         yield f"localhost:{port}"
 

@@ -111,7 +111,7 @@ def test_a_checkpoint_that_was_rolled_back_with_other_rows_stops_the_query(
         shutil.rmtree(tmp_path / "checkpoint" / directory)
     put(source, range(10, 15))
     failed = start(source, target)
-    assert "comes again with 15 rows instead of 10" in str(failed.exception())
+    assert "is now repeated with 15 rows instead of 10" in str(failed.exception())
     assert read(target) == list(range(10))
 
 

@@ -348,7 +348,7 @@ def test_an_abort_without_a_decision_makes_a_late_one_void(driver: DriverMaker, 
 def test_a_batch_that_comes_again_with_other_rows_stops_the_query(driver: DriverMaker, visible: Callable[[], list[str]]) -> None:
     one = driver()
     one.whole(0, [["a", "b"], ["c"]])
-    with pytest.raises(ReplayMismatchError, match="comes again with 2 rows instead of 3"):
+    with pytest.raises(ReplayMismatchError, match="is now repeated with 2 rows instead of 3"):
         one.whole(0, [["a"], ["b"]])
     with pytest.raises(ReplayMismatchError, match="3 rows, but not the same"):
         one.whole(0, [["a"], ["b", "x"]])
@@ -375,14 +375,14 @@ def _rest(steps: Steps[object], answer: object) -> Steps[object]:
 
 def _write(driver: Driver, begun: Begun, values: list[str]) -> Callable[[list[str]], None]:
     """Writes in a transaction, and can write more in it."""
-    from pyspark_barnabas.write.encode import Producer
-    from pyspark_barnabas.write.send import Sender
+    from pyspark_barnabas.write.encode import ProducerFields
+    from pyspark_barnabas.write.send import TaskSender
     from pyspark_barnabas.write.write_task import RowWriter
     from tests.exactly_once_tasks import batch_of
 
     transaction = begun.transaction
-    sender = Sender(driver.client, transactional_id=transaction.slot.transactional_id(driver.options.prefix))
-    writer = RowWriter(driver.client, driver.options, Producer(transaction.producer_id, transaction.epoch, True), sender)
+    sender = TaskSender(driver.client, transactional_id=transaction.slot.transactional_id(driver.options.prefix))
+    writer = RowWriter(driver.client, driver.options, ProducerFields(transaction.producer_id, transaction.epoch, True), sender)
 
     def write(more: list[str]) -> None:
         writer.write(batch_of(more))

@@ -13,7 +13,7 @@ from barnabas.records.batch import read_batch
 from barnabas.records.columns.columns import decode
 from barnabas.topic_partition import TopicPartition
 from pyspark_barnabas.errors import SchemaError
-from pyspark_barnabas.write.encode import Compression, Encoded, Encoder, Producer, gathered
+from pyspark_barnabas.write.encode import Compression, Encoded, Encoder, ProducerFields, gathered
 from pyspark_barnabas.write.partitioning import murmur2
 from pyspark_barnabas.write.split import split
 
@@ -30,9 +30,9 @@ def test_the_hash_of_a_slice_looks_at_the_slice_only() -> None:
     assert [int(number) for number in murmur2(column)] == [int(murmur2_of_one(key)) for key in (b"bb", b"cccccccc", b"")]
 
 
-def encoder(partitions: int = 3, batch_size: int = 16384, producer: Producer | None = None) -> Encoder:
+def encoder(partitions: int = 3, batch_size: int = 16384, producer: ProducerFields | None = None) -> Encoder:
     topology = (partitions, list(range(partitions)))
-    return Encoder(producer or Producer(), Compression(), batch_size, lambda _: topology, lambda: NOW_MS, lambda _: 0)
+    return Encoder(producer or ProducerFields(), Compression(), batch_size, lambda _: topology, lambda: NOW_MS, lambda _: 0)
 
 
 def rows(batches: list[Encoded]) -> dict[TopicPartition, list[tuple[bytes | None, bytes | None]]]:
@@ -94,7 +94,7 @@ def test_a_partition_the_topic_does_not_have_is_refused() -> None:
 
 
 def test_sequences_go_on_from_batch_to_batch_of_a_partition() -> None:
-    one = encoder(1, 200, Producer(7, 1, True))
+    one = encoder(1, 200, ProducerFields(7, 1, True))
     batch = pa.RecordBatch.from_pydict({"value": pa.array([b"x" * 50] * 5)})
     headers = [read_batch(made.data, 0, len(made.data)) for _ in range(2) for made in one.encode(batch, "t")]
     assert [(header.producer_id, header.producer_epoch, header.is_transactional) for header in headers] == [(7, 1, True)] * len(headers)
@@ -107,7 +107,7 @@ def test_sequences_go_on_from_batch_to_batch_of_a_partition() -> None:
 
 @given(st.lists(st.binary(max_size=20), min_size=2, max_size=9), st.sampled_from([0, 1, 2, 3, 4]))
 def test_a_batch_that_is_split_keeps_its_records_and_sequences(values: list[bytes], codec: int) -> None:
-    whole = Encoder(Producer(7, 1, True), Compression(codec), 10**6, lambda _: (1, [0]), lambda: NOW_MS, lambda _: 0)
+    whole = Encoder(ProducerFields(7, 1, True), Compression(codec), 10**6, lambda _: (1, [0]), lambda: NOW_MS, lambda _: 0)
     headers = pa.array([[{"key": "h", "value": b"v"}]] * len(values), pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
     (batch,) = whole.encode(pa.RecordBatch.from_pydict({"value": pa.array(values), "headers": headers}), "t")
     first, second = split(batch)

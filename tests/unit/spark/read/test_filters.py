@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 )
 
 from pyspark_barnabas.errors import OptionError
-from pyspark_barnabas.read.filters import Condition, RecordFilter, condition_of, parse_filter
+from pyspark_barnabas.read.filters import Condition, RowFilter, condition_of, parse_filter
 from pyspark_barnabas.read.ranges import OffsetRange
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -63,7 +63,7 @@ def test_times_are_texts_with_a_zone_or_milliseconds() -> None:
 def test_only_a_lower_bound_of_times_says_where_to_begin() -> None:
     assert parse_filter(f"timestamp >= {NOON_US // 1000}").earliest_ms() == NOON_US // 1000
     assert parse_filter(f"timestamp < {NOON_US // 1000}").earliest_ms() is None
-    assert RecordFilter((Condition("timestamp", ">", 1_500), Condition("timestamp", "=", 999))).earliest_ms() == 2
+    assert RowFilter((Condition("timestamp", ">", 1_500), Condition("timestamp", "=", 999))).earliest_ms() == 2
 
 
 def test_times_are_looked_at_in_every_record() -> None:
@@ -132,7 +132,7 @@ _OPERATORS = st.sampled_from(["=", "!=", ">", ">=", "<", "<=", "in", "not in"])
 @given(_OPERATORS, st.integers(-2, 12), st.sampled_from(["offset", "timestamp"]))
 def test_range_and_rows_together_are_the_condition(operator: str, value: int, column: str) -> None:
     shown: Any = (value, value + 2) if "in" in operator else value
-    wanted = RecordFilter((Condition(column, operator, shown),))
+    wanted = RowFilter((Condition(column, operator, shown),))
     start, end = wanted.offsets(0, 10)
     offsets = list(range(start, end))
     rows = batch(offsets, offsets)

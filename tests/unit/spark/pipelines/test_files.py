@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyspark_barnabas.pipelines.archive import _finish_moves, _moves
-from pyspark_barnabas.pipelines.files import Directory, File
+from pyspark_barnabas.pipelines.files import ArchiveFile, Directory
 from pyspark_barnabas.pipelines.topics import Source, Target
 
 
@@ -16,7 +16,7 @@ from pyspark_barnabas.pipelines.topics import Source, Target
 def test_a_directory_may_be_a_path_or_a_uri(tmp_path: Path, form: str) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "one.parquet").write_bytes(b"123")
-    assert Directory(form.format(tmp_path)).list(recursive=True) == [File("a/one.parquet", 3)]
+    assert Directory(form.format(tmp_path)).list(recursive=True) == [ArchiveFile("a/one.parquet", 3)]
 
 
 def test_a_directory_that_is_not_there_has_no_files(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_deleting_a_file_takes_its_checksum_along(tmp_path: Path) -> None:
 
 
 def test_published_files_are_named_by_query_and_batch_and_keep_their_leaf() -> None:
-    staged = [File("_staging/q/topic=a/date=2026-11-16/part-0.snappy.parquet", 5), File("_staging/q/_SUCCESS", 0)]
+    staged = [ArchiveFile("_staging/q/topic=a/date=2026-11-16/part-0.snappy.parquet", 5), ArchiveFile("_staging/q/_SUCCESS", 0)]
     assert _moves(staged, "_staging/q", "q-0000000007") == {staged[0].path: "topic=a/date=2026-11-16/q-0000000007-00000.snappy.parquet"}
 
 

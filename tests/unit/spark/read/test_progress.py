@@ -16,7 +16,7 @@ from pyspark_barnabas.errors import CheckpointError, DataLossError, OptionError
 from pyspark_barnabas.offsets import StreamOffset
 from pyspark_barnabas.read import progress as progress_module
 from pyspark_barnabas.read import stream_changes
-from pyspark_barnabas.read.filters import RecordFilter
+from pyspark_barnabas.read.filters import RowFilter
 from pyspark_barnabas.read.progress import ArrivalRate, GroupProgress, lag, lag_metrics, with_metrics
 from pyspark_barnabas.read.progress_listener import GroupProgressListener, finished_offsets
 from pyspark_barnabas.read.read_options import ReadOptions
@@ -143,7 +143,7 @@ def test_a_loss_ends_the_query_or_is_told_once(caplog: pytest.LogCaptureFixture)
 
 def test_partitions_that_the_query_does_not_read_are_of_another_checkpoint() -> None:
     subscription = Subscription(topics=frozenset({"a"}))
-    deleted, foreign = gone([A0], subscription, RecordFilter()), gone([TopicPartition("z", 0)], subscription, RecordFilter())
+    deleted, foreign = gone([A0], subscription, RowFilter()), gone([TopicPartition("z", 0)], subscription, RowFilter())
     assert [type(one) for one in deleted] == [DataLossError]
     assert [type(one) for one in foreign] == [CheckpointError]
     assert "checkpointLocation" in str(foreign[0])

@@ -118,7 +118,7 @@ def test_progress_goes_to_the_group_that_is_named_or_to_one_of_the_prefix() -> N
 
 
 def test_every_option_is_documented() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "spark" / "reading.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "spark" / "reading.md").read_text()
     assert [option for option in KNOWN if f"`{option}`" not in page] == []
 
 
