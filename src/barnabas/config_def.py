@@ -15,6 +15,7 @@ from enum import Enum, IntEnum
 from typing import Any, Final, Protocol, Self
 
 from barnabas.errors import KafkaError
+from barnabas.kafka_version import position
 
 SHORT_MAX: Final = 2**15 - 1
 INT_MAX: Final = 2**31 - 1
@@ -270,3 +271,13 @@ class GzipLevel:
 
     def __str__(self) -> str:
         return "[1,...,9] or -1"
+
+
+class KafkaVersion:
+    """Accepts a version of Kafka's protocol, such as 3.9 or 3.9-IV0."""
+
+    def check(self, name: str, value: Any) -> None:
+        try:
+            position(value)
+        except ValueError as error:
+            raise invalid(name, value, str(error)) from None

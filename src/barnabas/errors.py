@@ -86,9 +86,10 @@ class NotEnoughReplicas(KafkaError):
 class RejectedRecords(KafkaError):
     """A batch that was rejected because of some records; `record_errors` has their indexes in the batch, and the reasons."""
 
-    def __init__(self, message: str = "", record_errors: Sequence[tuple[int, str]] = ()) -> None:
+    def __init__(self, message: str = "", record_errors: Sequence[tuple[int, str]] = (), without_key: int = 0) -> None:
         super().__init__(message)
         self.record_errors = list(record_errors)
+        self.without_key = without_key  # how many of these records have no key, although their topic is compacted
 
 
 class InvalidTimestamp(RejectedRecords):
@@ -242,6 +243,14 @@ class InvalidRecord(RejectedRecords):
     """INVALID_RECORD: the batch is intact but breaks a rule of the topic or of the protocol."""
 
     code = 87
+
+
+class InvalidOffsetOrSequence(InvalidRecord):
+    """The offsets of a batch do not fit its number of records, or its sequence number is negative."""
+
+
+class InvalidMagic(InvalidRecord):
+    """A record in a batch has another format than the batch."""
 
 
 class TakesTurns(Exception):
@@ -402,6 +411,13 @@ class UnstableOffsetCommit(KafkaError):
     """UNSTABLE_OFFSET_COMMIT: offsets are part of a transaction that is still open."""
 
     code = 88
+    retriable = True
+
+
+class ThrottlingQuotaExceeded(KafkaError):
+    """THROTTLING_QUOTA_EXCEEDED: the quota of this kind of change is used up; try again later."""
+
+    code = 89
     retriable = True
 
 

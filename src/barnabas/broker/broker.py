@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from barnabas.broker.cluster.cluster_member import ClusterMember
     from barnabas.broker.config import DynamicBrokerConfig
     from barnabas.broker.config.config_manager import ConfigManager
+    from barnabas.broker.quotas.client_quotas import ClientQuotas
     from barnabas.broker.replication.replica_manager import ReplicaManager
     from barnabas.broker.requests.fetch_session import FetchManager
     from barnabas.broker.scheduling.loop_lag import LoopLag
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.security.credentials import Credentials
     from barnabas.broker.security.scram_users import ScramUsers
     from barnabas.broker.security.tokens.delegation_tokens import DelegationTokens
+    from barnabas.broker.telemetry.client_metrics_manager import ClientMetricsManager
     from barnabas.broker.topics.admin_manager import AdminManager
     from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
     from barnabas.broker.topics.features import FeatureLevels
@@ -64,4 +66,6 @@ class Broker:
     credentials: Credentials
     scram_users: ScramUsers
     tokens: DelegationTokens
+    client_metrics: ClientMetricsManager
+    quotas: ClientQuotas
     cluster: ClusterMember | None = None  # None for a single broker

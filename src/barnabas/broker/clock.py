@@ -21,3 +21,7 @@ class Clock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def perf_ns(self) -> int:
+        """Nanoseconds of a monotonic clock, for the duration of a call."""
+        return time.perf_counter_ns()

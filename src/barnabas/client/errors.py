@@ -59,7 +59,6 @@ from barnabas.client.wire_errors import (
     StreamsInvalidTopologyEpoch,
     StreamsTopologyFenced,
     TelemetryTooLarge,
-    ThrottlingQuotaExceeded,
     Timeout,
     TopicAuthorization,
     TransactionAbortable,
@@ -125,6 +124,7 @@ from barnabas.errors import (
     RecordBatchTooLarge,
     RecordTooLarge,
     StaleMemberEpoch,
+    ThrottlingQuotaExceeded,
     TopicDeletionDisabled,
     TopicExists,
     TransactionCoordinatorFenced,
@@ -383,7 +383,7 @@ class SendFailed(KafkaError):
         rest = self.count - sum(failed.count for failed in named)
         records = "1 record was" if self.count == 1 else f"{self.count} records were"
         super().__init__(
-            f"{records} not delivered, and nobody looked at the result of send(): {'; '.join(map(str, named))}"
+            f"{records} not delivered, and the result of send() was not read: {'; '.join(map(str, named))}"
             f"{f'; {rest} more' if rest else ''}. To handle such errors call delivery.result() or give send() a callback."
         )
         if named:

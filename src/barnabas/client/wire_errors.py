@@ -200,13 +200,6 @@ class StaleBrokerEpoch(KafkaError):
     code = 77
 
 
-class ThrottlingQuotaExceeded(KafkaError):
-    """THROTTLING_QUOTA_EXCEEDED: the quota of this kind of change is used up; try again later."""
-
-    code = 89
-    retriable = True
-
-
 class ProducerFenced(KafkaError):
     """PRODUCER_FENCED: a newer producer with the same transactional id is in use. Close this one."""
 
@@ -505,7 +498,7 @@ CLASSES: Final[dict[int, type[KafkaError]]] = {
         shared.GroupSubscribedToTopic,
         shared.InvalidRecord,
         shared.UnstableOffsetCommit,
-        ThrottlingQuotaExceeded,
+        shared.ThrottlingQuotaExceeded,
         ProducerFenced,
         ResourceNotFound,
         DuplicateResource,

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.update_metadata_request import UpdateMetadataReq
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
-# Those of Kafka 3.4 and later in ZooKeeper mode. They follow from inter.broker.protocol.version, without ApiVersions.
+# Those of inter.broker.protocol.version 3.4 and later. The requests are sent without asking for ApiVersions first.
 REQUEST_VERSIONS: Final[dict[type[ControlRequest], int]] = {LeaderAndIsrRequest: 7, StopReplicaRequest: 4, UpdateMetadataRequest: 8}
 
 

@@ -29,6 +29,10 @@ class PartitionStatus(IntEnum):
     OFFLINE = 2
     NON_EXISTENT = 3
 
+    def __str__(self) -> str:
+        """Kafka's name: `NewPartition`, `OnlinePartition` …"""
+        return f"{self.name.title().replace('_', '')}Partition"
+
 
 class ReplicaStatus(IntEnum):
     NEW = 1
@@ -38,6 +42,11 @@ class ReplicaStatus(IntEnum):
     DELETION_SUCCESSFUL = 5
     DELETION_INELIGIBLE = 6
     NON_EXISTENT = 7
+
+    def __str__(self) -> str:
+        """Kafka's name: `NewReplica`, `ReplicaDeletionStarted` …"""
+        name = self.name.title().replace("_", "")
+        return f"Replica{name}" if name.startswith("Deletion") else f"{name}Replica"
 
 
 class PartitionAndReplica(NamedTuple):
@@ -81,6 +90,25 @@ class LeaderAndIsr:
 
     def elected_unclean(self, leader: int) -> LeaderAndIsr:
         return replace(self.elected(leader, (leader,)), leader_recovery_state=RECOVERING)
+
+    def __str__(self) -> str:
+        """The text of Kafka's LeaderAndIsr in log lines."""
+        isr = ", ".join(f"BrokerState(brokerId={replica}, brokerEpoch=-1)" for replica in self.isr)
+        return (
+            f"LeaderAndIsr(leader={self.leader}, leaderEpoch={self.leader_epoch}, isrWithBrokerEpoch=List({isr}), "
+            f"leaderRecoveryState={self._recovery_state}, partitionEpoch={self.partition_epoch})"
+        )
+
+    def with_controller_epoch(self) -> str:
+        """The text of Kafka's LeaderIsrAndControllerEpoch in log lines."""
+        return (
+            f"(Leader:{self.leader},ISR:{','.join(map(str, self.isr))},LeaderRecoveryState:{self._recovery_state},"
+            f"LeaderEpoch:{self.leader_epoch},ZkVersion:{self.partition_epoch},ControllerEpoch:{self.controller_epoch})"
+        )
+
+    @property
+    def _recovery_state(self) -> str:
+        return "RECOVERED" if self.leader_recovery_state == RECOVERED else "RECOVERING"
 
     def during_delete(self) -> LeaderAndIsr:
         """The state that brokers receive for a partition that is being deleted, so that they stop serving it."""

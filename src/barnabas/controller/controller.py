@@ -16,6 +16,7 @@ from barnabas.controller import steps
 from barnabas.controller.channel import ControllerChannel
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.context import INITIAL_CONTROLLER_EPOCH, ControllerContext
+from barnabas.controller.controller_metrics import ControllerMetrics, ControllerState
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.controller.events import (
     AlterPartitionReceived,
@@ -86,7 +87,8 @@ class Controller:
         self._random = random
         self._register_broker = register_broker
         self._term: Term | None = None
-        self._events = EventQueue(self._process)
+        self.metrics = ControllerMetrics()
+        self._events = EventQueue(self._process, self.metrics)
         self._watches = ControllerWatches(tree, self._events.put)
         self._session_handler = SessionHandler(self._events)
         self._rebalance: asyncio.TimerHandle | None = None
@@ -105,6 +107,24 @@ class Controller:
     def context(self) -> ControllerContext | None:
         """The context of the active controller, read only. None if this broker is not active."""
         return self._term.context if self._term is not None else None
+
+    @property
+    def queued_events(self) -> int:
+        """Events that wait for their processing."""
+        return len(self._events)
+
+    @property
+    def unclean_elections(self) -> int:
+        """Leaders elected outside of the ISR by this broker since its start."""
+        context = self.context
+        return self.metrics.past_unclean_elections + (0 if context is None else context.unclean_leader_elections)
+
+    @property
+    def cordoned_brokers(self) -> frozenset[int]:
+        """The live brokers that get no new replicas; none if this broker is not active."""
+        if self._term is None:
+            return frozenset()
+        return frozenset(broker_id for broker_id, broker in self._term.context.live_brokers.items() if broker.registration.is_cordoned)
 
     async def start(self) -> None:
         """Returns when this broker is the active controller, or another broker is."""
@@ -147,6 +167,7 @@ class Controller:
         context = self.context
         if context is None:
             return {}
+        self.metrics.record(ControllerState.LIST_PARTITION_REASSIGNMENT, 0)  # no event: the context is at hand
         return {partition: context.assignment(partition) for partition in context.partitions_being_reassigned}
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
@@ -221,7 +242,10 @@ class Controller:
             self._plan_rebalance(FIRST_REBALANCE_S)
         except ControllerMoved:
             await self._maybe_resign()
-            _log.debug("Broker %d was elected as controller instead of broker %d", self.controller_id, self.broker_id)
+            if self.controller_id != NO_CONTROLLER:
+                _log.debug("Broker %d was elected as controller instead of broker %d", self.controller_id, self.broker_id)
+            else:
+                _log.warning("A controller has been elected but just resigned, this will result in another round of election")
         except SessionExpired:
             raise  # /controller is deleted with the session, so there is nothing to give up
         except Exception:
@@ -264,6 +288,7 @@ class Controller:
             self._rebalance = None
         if self._term is not None:
             _log.info("Resigned as the controller of epoch %d", self._term.context.epoch)
+            self.metrics.past_unclean_elections += self._term.context.unclean_leader_elections
             self._term.end()
             self._term = None
 

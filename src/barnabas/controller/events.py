@@ -10,7 +10,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from time import perf_counter_ns
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import KafkaError
@@ -179,13 +180,22 @@ class TopicDeletionStopReplicaResponseReceived(ControllerEvent):
     partition_errors: Mapping[TopicPartition, int]
 
 
+class EventTimes(Protocol):
+    """Receives the times of events, in nanoseconds."""
+
+    def event_begins(self, event: ControllerEvent, waited_ns: int) -> None: ...
+
+    def event_ends(self, event: ControllerEvent, took_ns: int) -> None: ...
+
+
 class EventQueue:
     """`process` gives the result of an event. Every event gets a future that has this result once the event was processed, and that is
     cancelled when the event was preempted."""
 
-    def __init__(self, process: Callable[[ControllerEvent], Awaitable[Any]]) -> None:
+    def __init__(self, process: Callable[[ControllerEvent], Awaitable[Any]], times: EventTimes | None = None) -> None:
         self._process = process
-        self._waiting: deque[tuple[ControllerEvent, asyncio.Future[Any]]] = deque()
+        self._times = times
+        self._waiting: deque[tuple[ControllerEvent, asyncio.Future[Any], int]] = deque()  # with the time of `put`
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -196,6 +206,10 @@ class EventQueue:
         """Whether the queue is empty and no event is being processed."""
         return not self._waiting and not self._processing
 
+    def __len__(self) -> int:
+        """The number of events that wait."""
+        return len(self._waiting)
+
     def start(self) -> None:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="controller-events")
@@ -205,7 +219,7 @@ class EventQueue:
         if self._closed:
             done.cancel()
             return done
-        self._waiting.append((event, done))
+        self._waiting.append((event, done, perf_counter_ns()))
         self._arrived.set()
         return done
 
@@ -233,12 +247,21 @@ class EventQueue:
     async def _run(self) -> None:
         while not self._closed:
             while self._waiting:
-                event, done = self._waiting.popleft()
+                event, done, put_ns = self._waiting.popleft()
                 self._processing = True
-                result = await self._process(event)
+                result = await self._timed(event, put_ns)
                 self._processing = False
                 if not done.done():
                     done.set_result(result)
             self._arrived.clear()
             if not self._closed:
                 await self._arrived.wait()
+
+    async def _timed(self, event: ControllerEvent, put_ns: int) -> Any:
+        if self._times is None:
+            return await self._process(event)
+        began_ns = perf_counter_ns()
+        self._times.event_begins(event, began_ns - put_ns)
+        result = await self._process(event)
+        self._times.event_ends(event, perf_counter_ns() - began_ns)
+        return result

@@ -345,7 +345,21 @@ def update_states(
             finished[partition] = replace(stamped[partition], partition_epoch=stat.version)
 
     yield from in_turns(zip(stamped, responses, strict=True), finish)
-    return finished, changed_meanwhile
+    own = yield from _own_writes({partition: stamped[partition] for partition in changed_meanwhile})
+    return finished | own, [partition for partition in changed_meanwhile if partition not in own]
+
+
+def _own_writes(states: Mapping[TopicPartition, LeaderAndIsr]) -> Steps[dict[TopicPartition, LeaderAndIsr]]:
+    """The states that are in the tree already, with their versions: the connection broke after the write and before its response, so the
+    store's client wrote again and got BadVersion. Nobody but this controller writes with its epoch."""
+    if not states:
+        return {}
+    own = {}
+    for partition, current in (yield from read_states(list(states))).items():
+        written = replace(states[partition], partition_epoch=states[partition].partition_epoch + 1)
+        if current == written:
+            own[partition] = written
+    return own
 
 
 # --- configs and notifications

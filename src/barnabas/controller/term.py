@@ -78,11 +78,11 @@ class Term:
         self._put_event = put_event
         self._ended = False
         self._watches = ControllerWatches(tree, self._put)
-        self._replica_states = ReplicaStateMachine(context, self._new_batch)
-        self._partition_states = PartitionStateMachine(context, config, self._new_batch)
+        self._replica_states = ReplicaStateMachine(broker_id, context, self._new_batch)
+        self._partition_states = PartitionStateMachine(broker_id, context, config, self._new_batch)
         self._elections = ElectionRequests(context, self._partition_states)
         self._deletion = TopicDeletionManager(
-            context, config, self._replica_states, self._partition_states, self._new_batch, self._watches.forget_topics
+            broker_id, context, config, self._replica_states, self._partition_states, self._new_batch, self._watches.forget_topics
         )
         self._reassignments = Reassignments(
             context, self._replica_states, self._partition_states, self._deletion, self._new_batch, self._put

@@ -75,6 +75,9 @@ class CoordinatorResult(Generic[R]):
         return f"CoordinatorResult({self.records!r}, {self.response!r})"
 
 
+TimerAction = Callable[[], "CoordinatorResult[None] | None"]
+
+
 class Clock(Protocol):
     def now_ms(self) -> int:
         """Wall-clock time, for timestamps in records and comparisons with them."""
@@ -86,7 +89,7 @@ class Clock(Protocol):
 class CoordinatorTimer(Protocol):
     """Delayed actions, one per key. A Result that an action returns is written like the Result of a request."""
 
-    def schedule(self, key: str, delay_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
+    def schedule(self, key: str, delay_ms: int, action: TimerAction) -> None:
         """Run `action` after `delay_ms`. Replaces the action scheduled under the same key."""
 
     def cancel(self, key: str) -> None: ...

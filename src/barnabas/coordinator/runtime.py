@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult
+from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, TimerAction
 from barnabas.errors import CoordinatorLoadInProgress, CorruptRecord, KafkaError, NotCoordinator, RecordTooLarge, RequestTimedOut
 from barnabas.protocol.coordinator_log import GROUP_RECORDS, RecordTypes
 from barnabas.protocol.errors import UnsupportedVersion
@@ -104,7 +104,7 @@ class _Entry:
 
     __slots__ = ("action", "due_ms", "key", "scheduled", "timer", "wakes_ms")
 
-    def __init__(self, timer: ShardTimer, key: str, due_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
+    def __init__(self, timer: ShardTimer, key: str, due_ms: int, action: TimerAction) -> None:
         self.timer = timer
         self.key = key
         self.due_ms = due_ms
@@ -123,12 +123,12 @@ class ShardTimer:
     in the scheduler; when that fires early, the timer is scheduled again for its due time.
     """
 
-    def __init__(self, scheduler: Scheduler, run: Callable[[Callable[[], CoordinatorResult[None] | None]], None]) -> None:
+    def __init__(self, scheduler: Scheduler, run: Callable[[str, TimerAction], None]) -> None:
         self._scheduler = scheduler
         self._run = run
         self._entries: dict[str, _Entry] = {}
 
-    def schedule(self, key: str, delay_ms: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
+    def schedule(self, key: str, delay_ms: int, action: TimerAction) -> None:
         due_ms = self._scheduler.monotonic_ms() + max(delay_ms, 0)
         entry = self._entries.get(key)
         if entry is not None and entry.wakes_ms <= due_ms:
@@ -161,7 +161,7 @@ class ShardTimer:
             return
         entry.scheduled = None
         del self._entries[entry.key]
-        self._run(entry.action)
+        self._run(entry.key, entry.action)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -256,6 +256,7 @@ class CoordinatorRuntime(Generic[S]):
         self.skipped_records = 0  # unreadable records of all partitions loaded since the broker started
         self._log = partition_log
         self._topic = topic
+        self._content = "offsets and group metadata" if topic == CONSUMER_OFFSETS else "transaction metadata"  # in log lines
         self._base_sequence = base_sequence
         self._make_shard = make_shard
         self._clock = clock
@@ -426,7 +427,7 @@ class CoordinatorRuntime(Generic[S]):
         if active is not None:
             active.epoch = max(active.epoch, leader_epoch)
             return iter(())
-        timer = ShardTimer(self._scheduler, lambda action: self._run_timer(partition, action))
+        timer = ShardTimer(self._scheduler, lambda key, action: self._run_timer(partition, key, action))
         active = _Active(partition, leader_epoch, self._make_shard(partition, timer), timer)
         self._failed.discard(partition)
         self._active[partition] = active
@@ -437,12 +438,26 @@ class CoordinatorRuntime(Generic[S]):
         try:
             offset = self._log.log_start_offset(partition)
             records_in_slice = 0
+            buffer_size = self._load_buffer_size
+            if self._log.log_end_offset(partition) < 0:
+                log.warning("Attempted to load %s from %s-%d, but found no log", self._content, self._topic, partition)
             while offset < self._log.log_end_offset(partition):
                 begin = offset
                 try:
                     data = self._log.read(partition, offset, self._load_buffer_size)
                     if not data:
                         break
+                    if len(data) > buffer_size:
+                        buffer_size = len(data)
+                        log.warning(
+                            "Loaded %s from %s-%d with buffer larger (%d bytes) than configured %s (%d bytes)",
+                            self._content,
+                            self._topic,
+                            partition,
+                            buffer_size,
+                            "offsets.load.buffer.size" if self._topic == CONSUMER_OFFSETS else "transaction.state.log.load.buffer.size",
+                            self._load_buffer_size,
+                        )
                     batches, damage = read_intact_batches(data)
                     for batch in batches:
                         if batch.last_offset < offset:
@@ -558,7 +573,7 @@ class CoordinatorRuntime(Generic[S]):
         for active in list(self._active.values()):
             self._drop(active)
 
-    def _run_timer(self, partition: int, action: Callable[[], CoordinatorResult[None] | None]) -> None:
+    def _run_timer(self, partition: int, key: str, action: TimerAction) -> None:
         active = self._active.get(partition)
         if active is None or not active.loaded:
             return
@@ -569,17 +584,25 @@ class CoordinatorRuntime(Generic[S]):
             return
         if result is None:
             return
-        on_appended = result.on_appended
+        on_appended, replay = result.on_appended, result.replay
 
         def finish(error: Exception | None) -> None:
             if on_appended is not None:
                 on_appended(error)
-            elif error is not None:
-                log.warning("The records of a timer of partition %d could not be written: %s", partition, error)
+            if error is not None and replay:
+                self._retry_timer(active, key, action, error)
 
         self._append(active, result, _Notification(finish), _TIMER_WRITE_TIMEOUT_MS, NO_TRANSACTION)
 
+    def _retry_timer(self, active: _Active[S], key: str, action: TimerAction, error: Exception) -> None:
+        """Without its records the state is as it was: the member whose session expired is still in its group, for example."""
+        if self._active.get(active.partition) is not active or active.timer.is_scheduled(key):
+            return
+        log.info("The write event for the timer %s failed due to %s. Rescheduling it.", key, error)
+        active.timer.schedule(key, _TIMER_RETRY_MS, action)
 
+
+_TIMER_RETRY_MS: Final = 500  # as in Kafka
 _TIMER_WRITE_TIMEOUT_MS: Final = 5_000
 
 

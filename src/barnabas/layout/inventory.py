@@ -15,13 +15,7 @@ from barnabas.layout.errors import NotConvertible
 from barnabas.layout.layout import Layout
 from barnabas.layout.log_end import read_log_end_offset
 from barnabas.storage.directory import names
-from barnabas.storage.directory.checkpoints import (
-    CLEANER_OFFSET_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
-    REPLICATION_OFFSET_CHECKPOINT,
-    OffsetCheckpoint,
-)
+from barnabas.storage.directory.checkpoints import CHECKPOINTS, OffsetCheckpoint
 from barnabas.storage.directory.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.storage.directory.log_dir import LOCK_FILE, LogDir
 from barnabas.storage.directory.meta_properties import META_PROPERTIES, MetaProperties
@@ -32,12 +26,6 @@ from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
-CHECKPOINTS: Final = (
-    RECOVERY_POINT_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    REPLICATION_OFFSET_CHECKPOINT,
-    CLEANER_OFFSET_CHECKPOINT,
-)
 SMALL_FILES: Final = (META_PROPERTIES, CLEAN_SHUTDOWN_FILE, *CHECKPOINTS)
 _KNOWN_FILES: Final = frozenset((LOCK_FILE, *SMALL_FILES, *(name + TEMPORARY_SUFFIX for name in SMALL_FILES)))
 

@@ -11,7 +11,6 @@ from typing import Final
 
 from barnabas.storage.directory import names
 
-STORE_NAME: Final = "barnabas.db"
 FIRST_NODE: Final = 1
 REPLICAS_MAX: Final = 3  # the replication factor of Kafka's defaults
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from barnabas.layout.cluster_image import TopicImage
 from barnabas.layout.errors import NotConvertible
-from barnabas.layout.inventory import CHECKPOINTS, LayoutInventory, LogInventory
+from barnabas.layout.inventory import LayoutInventory, LogInventory
 from barnabas.layout.layout import FIRST_NODE, Layout
 from barnabas.layout.replica_choice import Candidate, Placement, in_order_of_trust, keep, spread
 from barnabas.metadata import paths
@@ -28,7 +28,7 @@ from barnabas.metadata.znodes.topics import (
     encode_topic,
 )
 from barnabas.storage.directory import names
-from barnabas.storage.directory.checkpoints import REPLICATION_OFFSET_CHECKPOINT
+from barnabas.storage.directory.checkpoints import CHECKPOINTS, REPLICATION_OFFSET_CHECKPOINT
 from barnabas.storage.directory.meta_properties import MetaProperties
 from barnabas.topic_name import SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.topic_partition import TopicPartition

@@ -9,6 +9,7 @@ Batches are the normal case: a request may create a thousand topics. They are wr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
@@ -23,7 +24,7 @@ from barnabas.errors import (
 )
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.errors import BadVersion, NodeExists, NoNode, TreeError
+from barnabas.metadata.errors import BadVersion, NodeExists, NoNode, NotEmpty, TreeError
 from barnabas.metadata.tree import Create, CreateMode, GetChildren, GetData, Multi, SetData
 from barnabas.metadata.znodes.configs import DEFAULT_ENTITY, decode_config, encode_config, encode_config_change
 from barnabas.metadata.znodes.topics import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
@@ -249,21 +250,34 @@ class AdminTree:
     async def update_config(self, entity_type: str, entity: str, change: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
         """Writes what `change` makes of the current config, and notifies all brokers. Exceptions of `change` are passed on.
 
-        The write is conditional on the version that was read: on a conflict `change` runs again.
+        The write is conditional on the version that was read: on a conflict `change` runs again. An empty quota config deletes its znode.
+        Nothing is written if the config stays as it is. After a conflict the brokers are notified in any case: the session sends a write
+        again if the connection was lost before its response, and then the conflict is with the first write of this method.
         """
         path = _config_path(entity_type, entity)
+        is_retry = False
         while True:
             node = await self._tree.get(path)
-            changed = change(decode_config(f"{entity_type}/{entity}", node.data) if node is not None else {})
-            if not changed:
-                await self.change_config(entity_type, entity, changed)
+            current = decode_config(f"{entity_type}/{entity}", node.data) if node is not None else {}
+            try:
+                changed = change(current)
+            except KafkaError:
+                if is_retry:
+                    await self.notify_config_change(f"{entity_type}/{entity}")
+                raise
+            if changed == current:
+                if is_retry:
+                    await self.notify_config_change(f"{entity_type}/{entity}")
                 return
             try:
                 if node is None:
                     await self._tree.create_recursive(path, encode_config(changed))
-                else:
+                elif changed or entity_type not in _QUOTA_TYPES:
                     await self._tree.set_data(path, encode_config(changed), node.stat.version)
+                else:
+                    await self._remove_quota_node(entity_type, entity, node.stat.version)
             except (BadVersion, NodeExists, NoNode):
+                is_retry = True
                 continue
             await self.notify_config_change(f"{entity_type}/{entity}")
             return
@@ -301,6 +315,23 @@ class AdminTree:
                 path = _config_path(entity_type, user)
         await self._tree.delete_recursive(path)
         return True
+
+    async def _remove_quota_node(self, entity_type: str, entity: str, version: int) -> None:
+        """As `_clean_quota_node`, but undoes no concurrent change: each node is deleted only if it is as it was read. Raises BadVersion."""
+        path = _config_path(entity_type, entity)
+        try:
+            await self._tree.delete(path, version)
+        except NotEmpty:  # a user whose clients have quotas
+            await self._tree.set_data(path, encode_config({}), version)
+            return
+        user, separator, _ = entity.rpartition(f"/{CLIENT}/")
+        if not separator:
+            return
+        with suppress(NotEmpty, BadVersion):
+            await self._tree.delete(_config_path(entity_type, f"{user}/{CLIENT}"))
+            node = await self._tree.get(_config_path(entity_type, user))
+            if node is not None and not decode_config(f"{entity_type}/{user}", node.data):
+                await self._tree.delete(_config_path(entity_type, user), node.stat.version)
 
     async def _children(self, path: str) -> list[str]:
         children = await self._tree.children(path)

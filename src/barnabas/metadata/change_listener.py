@@ -1,8 +1,10 @@
 """Kafka's ZkNodeChangeNotificationListener: processes each change notification in a directory of sequential znodes once and in order.
 
 A notification only names what changed, and its handler reads the rest. The watch is called inside the commit of the change, so it only
-wakes a task. Notifications are deleted after a quarter of an hour: by then every running broker has processed them, and a broker that is
-down reads everything at its start.
+wakes a task. A listener deletes a notification that it has seen for a quarter of an hour: by then every running broker has processed it,
+and a broker that is down reads everything at its start. The age is measured on the monotonic clock. Kafka compares the wall clock of the
+broker with that of the store: a broker whose clock is fast deletes notifications before the other brokers have read them, and they keep
+an ACL that was removed.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import SessionExpired, TreeError
-from barnabas.metadata.tree import Delete, GetData
+from barnabas.metadata.tree import Delete
 from barnabas.metadata.znodes.json_text import CorruptZNode
 
 CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
@@ -33,7 +36,7 @@ class ChangeListener:
         path: str,
         prefix: str,
         on_change: Callable[[str, bytes], Awaitable[None]],
-        now_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
         expiration_ms: int = CHANGE_EXPIRATION_MS,
     ) -> None:
         self.path: Final = path
@@ -41,16 +44,16 @@ class ChangeListener:
         self._tree = tree
         self._notification: Final = re.compile(rf"{re.escape(prefix)}[0-9]{{{paths.SEQUENCE_DIGITS}}}")
         self._on_change = on_change
-        self._now_ms = now_ms
+        self._monotonic_ms = monotonic_ms
         self._expiration_ms = expiration_ms
         self._last_change = -1
-        self._created_ms: dict[str, int] = {}  # of the existing notifications, so that they are not all read again to find the old ones
+        self._seen_ms: dict[str, int] = {}  # when this listener first saw each existing notification
         self._woken = asyncio.Event()
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Starts listening. Skips earlier notifications: the caller reads the current state after this."""
+        """Starts listening. Skips earlier notifications: the caller reads the current state after this, in `held`."""
         self._tree.register_state_change_handler(self)
         self._tree.register_child_change_handler(self)
         await self._tree.ensure(self.path)
@@ -88,6 +91,12 @@ class ChangeListener:
         except Exception:
             _log.exception("Error while processing notification change for path = %s", self.path)
 
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Processes no notification meanwhile, so that a caller which reads the current state cannot overwrite a newer one with it."""
+        async with self._turn:
+            yield
+
     async def _run(self) -> None:
         while True:
             await self._woken.wait()
@@ -124,12 +133,9 @@ class ChangeListener:
             _log.exception("Error processing change notification %r from %s", node.data, path)
 
     async def _purge(self, names: list[str]) -> None:
-        unknown = [name for name in names if name not in self._created_ms]
-        answers = await self._tree.handle([GetData(f"{self.path}/{name}") for name in unknown])
-        created = {name: answer.value.stat.ctime for name, answer in zip(unknown, answers, strict=True) if answer.error is None}
-        self._created_ms = {name: self._created_ms.get(name, created.get(name, 0)) for name in names}
-        oldest_ms = self._now_ms() - self._expiration_ms
-        expired = [name for name, created_ms in self._created_ms.items() if created_ms < oldest_ms]
+        monotonic_ms = self._monotonic_ms()
+        self._seen_ms = {name: self._seen_ms.get(name, monotonic_ms) for name in names}
+        expired = [name for name, seen_ms in self._seen_ms.items() if seen_ms < monotonic_ms - self._expiration_ms]
         for name in expired:
-            del self._created_ms[name]
+            del self._seen_ms[name]
         await self._tree.handle([Delete(f"{self.path}/{name}") for name in expired])

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from time import perf_counter_ns
 from typing import Protocol, TypeVar, cast
 
 from barnabas.metadata import paths
 from barnabas.metadata.errors import NodeExists, NoNode, SessionExpired
+from barnabas.metadata.session_metrics import MeasuredTree, SessionMetrics
 from barnabas.metadata.tree import (
     MATCH_ANY_VERSION,
     Children,
@@ -79,6 +81,8 @@ class StateChangeHandler(Protocol):
 class TreeClient:
     def __init__(self, tree: Tree, on_expired: Callable[[], None]) -> None:
         self._tree = tree
+        self._is_measured = isinstance(tree, MeasuredTree)
+        self.metrics = tree.session_metrics if isinstance(tree, MeasuredTree) else SessionMetrics()
         self._on_expired = on_expired
         self._session: TreeSession | None = None
         self._change_handlers: dict[str, ZNodeChangeHandler] = {}
@@ -95,8 +99,15 @@ class TreeClient:
         """0 before `connect` and after `close`."""
         return self._session.session_id if self._session is not None else 0
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a session that the store has not ended."""
+        return self._session is not None and self._session.is_alive
+
     async def connect(self) -> None:
         self._session = await self._tree.open_session(self._on_event)
+        if not self._is_measured:
+            self.metrics.connects += 1
 
     async def close(self) -> None:
         self._change_handlers.clear()
@@ -139,7 +150,12 @@ class TreeClient:
         """Many requests at once; reads of paths with a handler leave a watch. The requests' own `watch` is ignored."""
         if self._session is None:
             return [TreeResponse(request, None, SessionExpired("/", "There is no session with the metadata tree")) for request in requests]
-        return await self._session.handle([self._watching(request) for request in requests])
+        began_ns = perf_counter_ns()
+        responses = await self._session.handle([self._watching(request) for request in requests])
+        took_us = (perf_counter_ns() - began_ns) // 1000
+        for _ in requests:
+            self.metrics.request_us.record(took_us)
+        return responses
 
     async def get(self, path: str) -> NodeData | None:
         """Data and stat, or None if the node does not exist; then no watch is left, use `exists` for that."""

@@ -19,6 +19,7 @@ from barnabas.metadata.errors import NoNode, StoreFailure, StoreUnusable
 from barnabas.metadata.local import EPOCH_BITS, LocalTree
 from barnabas.metadata.nodes import Image, Limits, ZNodes
 
+STORE_NAME: Final = "barnabas.db"  # in a log directory; Kafka and Barnabas ignore files there when they load logs
 APPLICATION_ID: Final = 0x42524E42  # "BRNB" in the header of the file, which identifies it, also for `file`
 SCHEMA_VERSION: Final = 1
 WAL_BYTES_MAX: Final = 16 * 1024 * 1024  # a checkpoint truncates a larger WAL to this size

@@ -23,6 +23,7 @@ class IncompleteRacks(KafkaError):
 class BrokerMetadata:
     id: int
     rack: str | None = None
+    is_cordoned: bool = False  # gets no new replicas
 
 
 def assign_replicas_to_brokers(

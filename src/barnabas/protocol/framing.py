@@ -41,6 +41,7 @@ _ELEMENTS_MAX: Final = {
     api_keys.CREATE_TOPICS: 50_000,  # 10,000 partitions, Kafka's bound, with their replicas
     api_keys.CREATE_PARTITIONS: 50_000,
     api_keys.ALTER_PARTITION_REASSIGNMENTS: 50_000,
+    api_keys.ALTER_CLIENT_QUOTAS: 50_000,  # 10,000 quotas, Kafka's bound, each of a user's client
     api_keys.LIST_PARTITION_REASSIGNMENTS: 30_000,
     api_keys.ELECT_LEADERS: 30_000,
     api_keys.ALTER_REPLICA_LOG_DIRS: 30_000,

@@ -16,6 +16,8 @@ from barnabas.protocol.reader import Reader
 from barnabas.protocol.writer import Writer
 
 EMPTY: Final[list[Any]] = []  # the default argument that means "a new empty list"; never stored, never changed
+# The tokens of SASL, the credentials of SCRAM and the secret of a delegation token. repr() hides them, because it may be logged.
+_SECRETS: Final = frozenset({"auth_bytes", "salt", "salted_password", "hmac"})
 
 M = TypeVar("M", bound="Message")
 
@@ -43,8 +45,9 @@ class Message:
         return all(getattr(self, name) == getattr(other, name) for name in self.field_names())
 
     def __repr__(self) -> str:
-        fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in self.field_names()])
-        return f"{type(self).__name__}({fields})"
+        kind = type(self).__name__
+        fields = ", ".join([f"{name}={'[hidden]' if _is_secret(kind, name) else repr(getattr(self, name))}" for name in self.field_names()])
+        return f"{kind}({fields})"
 
     def field_names(self) -> tuple[str, ...]:
         names: tuple[str, ...] = type(self).FIELDS
@@ -65,6 +68,11 @@ def serialize(message: Message, version: int) -> bytes:
     writer = Writer()
     message.write(writer, version)
     return b"".join(cast("list[bytes | memoryview]", writer.buffers()))
+
+
+def _is_secret(kind: str, field: str) -> bool:
+    """The value of a setting counts as a secret, because it may be a password."""
+    return field in _SECRETS or (field == "value" and kind == "AlterableConfig")
 
 
 def unknown_version(name: str, version: i64, lowest: int, highest: int) -> UnsupportedVersion:

@@ -35,7 +35,7 @@ def parse_jaas(text: str) -> Jaas:
     at = 2
     while at < len(words) and words[at] != ";":
         if at + 2 >= len(words) or words[at + 1] != "=" or words[at + 2] in ("=", ";"):
-            raise InvalidConfig(f"Value not specified for key '{words[at]}' in JAAS config")
+            raise InvalidConfig(_no_value(words[at], len(options)))
         options[words[at]] = words[at + 2]
         at += 3
     if at >= len(words):
@@ -43,6 +43,13 @@ def parse_jaas(text: str) -> Jaas:
     if at + 1 < len(words):
         raise InvalidConfig(f"JAAS config property contains {words.count(';')} login modules, should be 1 module")
     return Jaas(module, options)
+
+
+def _no_value(word: str, before: int) -> str:
+    """Kafka's text for the first option. A later word may be a part of a password that is not in quotation marks, and is not shown."""
+    if before == 0:
+        return f"Value not specified for key '{word}' in JAAS config"
+    return f"Value not specified for option {before + 1} in JAAS config: put quotation marks around each value"
 
 
 def _words(text: str) -> list[str]:

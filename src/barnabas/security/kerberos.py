@@ -54,6 +54,12 @@ def gssapi_library(setting: str) -> Any:
         ) from None
 
 
+def default_realm(library: Any) -> str:
+    """Of the Kerberos settings of this machine; `library` is the package `gssapi`. Raises its GSSError if there is none."""
+    name = library.Name("any", library.NameType.user).canonicalize(library.MechType.kerberos)
+    return str(name).partition("@")[2]
+
+
 def kerberos_reason(error: Exception) -> str:
     """What the Kerberos library says, on one line: `Server kafka/host@REALM not found in Kerberos database`."""
     text = " ".join(str(error).split())

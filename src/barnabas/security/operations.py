@@ -44,6 +44,11 @@ class AclOperation(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
+# Which allowed operations imply another. A denied operation implies nothing: who may not read may still describe.
+IMPLIED_BY: Final = {
+    AclOperation.DESCRIBE: (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER),
+    AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
+}
 _BY_CODE: Final = {int(operation): operation for operation in AclOperation}
 _BY_NAME: Final = {operation.name.replace("_", ""): operation for operation in AclOperation}
 

@@ -23,12 +23,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--faults", type=int, default=4, help="in each history; default: %(default)s")
     parser.add_argument("--jobs", type=int, default=1, help="so many processes share the seeds; default: %(default)s")
     parser.add_argument("--secured", action="store_true", help="with SASL and an authorizer")
+    parser.add_argument("--two-disks", action="store_true", help="with two log directories for each broker, which fail one at a time")
+    parser.add_argument("--throttled", action="store_true", help="an operator throttles replication and limits clients")
     parser.add_argument("--log", action="store_true", help="show what the brokers log")
     options = parser.parse_args(arguments)
     first, _, last = options.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
     began, failed, steps = time.monotonic(), 0, 0
-    for outcome in _outcomes(seeds, options.faults, options.jobs, options.log, options.secured):
+    for outcome in _outcomes(seeds, options.faults, options.jobs, options.log, options.secured, options.two_disks, options.throttled):
         steps += outcome.steps
         if outcome.wrong:
             failed += 1
@@ -37,14 +39,18 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
-def _outcomes(seeds: range, faults: int, jobs: int, shows_log: bool, is_secured: bool) -> Iterator[HistoryOutcome]:
+def _outcomes(
+    seeds: range, faults: int, jobs: int, shows_log: bool, is_secured: bool, has_two_disks: bool, is_throttled: bool
+) -> Iterator[HistoryOutcome]:
     """The outcomes in the order of the seeds."""
     if jobs <= 1:
         _set_up_log(shows_log)
-        yield from (play(seed, faults, is_secured=is_secured) for seed in seeds)
+        yield from (play(seed, faults, is_secured=is_secured, has_two_disks=has_two_disks, is_throttled=is_throttled) for seed in seeds)
         return
     with ProcessPoolExecutor(jobs, initializer=_set_up_log, initargs=(shows_log,)) as processes:
-        yield from processes.map(partial(play, faults=faults, is_secured=is_secured), seeds)
+        yield from processes.map(
+            partial(play, faults=faults, is_secured=is_secured, has_two_disks=has_two_disks, is_throttled=is_throttled), seeds
+        )
 
 
 def _set_up_log(is_shown: bool) -> None:

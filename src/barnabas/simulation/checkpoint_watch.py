@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.simulation.cluster import LOG_DIR
 from barnabas.simulation.loop import THREAD_S_MAX
 from barnabas.storage.directory.checkpoints import REPLICATION_OFFSET_CHECKPOINT, OffsetCheckpoint
 from barnabas.topic_partition import TopicPartition
@@ -81,9 +80,12 @@ class _Life:
 
     def _written(self) -> dict[TopicPartition, int]:
         with self.broker.files.without_faults():
-            return OffsetCheckpoint(self.broker.files, f"{LOG_DIR}/{REPLICATION_OFFSET_CHECKPOINT}").read()
+            written: dict[TopicPartition, int] = {}
+            for path in self.broker.log_dirs:
+                written |= OffsetCheckpoint(self.broker.files, f"{path}/{REPLICATION_OFFSET_CHECKPOINT}").read()
+            return written
 
     def _writes(self) -> int:
         """The number of the last checkpoint write."""
         log_dirs = {} if self.broker.broker is None else self.broker.broker.replica_manager.log_manager.dirs
-        return log_dirs[LOG_DIR].high_watermarks.last_written if LOG_DIR in log_dirs else 0
+        return sum(log_dirs[path].high_watermarks.last_written for path in self.broker.log_dirs if path in log_dirs)

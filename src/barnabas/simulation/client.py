@@ -6,15 +6,17 @@ Every attempt has a timeout: a request that a cut link or a dead broker swallows
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.client.network.sasl.scram import Scram
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import parse_response_header, request_frame
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages import alter_client_quotas_request as client_quotas
 from barnabas.protocol.messages import alter_partition_reassignments_request as reassignments
 from barnabas.protocol.messages import elect_leaders_request
+from barnabas.protocol.messages import incremental_alter_configs_request as configs
 from barnabas.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -26,6 +28,8 @@ from barnabas.topic_partition import TopicPartition
 ATTEMPT_S: Final = 4.0
 RETRY_S: Final = 0.3
 METADATA_VERSION: Final = 12
+_TOPIC, _BROKER = 2, 4  # types of config resources
+_SET, _DELETE = 0, 1
 SESSION_PART: Final = 0.8  # of its lifetime: then the client makes another connection instead of a re-authentication
 
 Address = tuple[str, int]
@@ -193,6 +197,24 @@ class SimulatedClient:
         answer = await self._ask_controller(reassignments.AlterPartitionReassignmentsRequest(2_000, topics=[topic]), 0)
         return answer is not None and not answer.error_code and not answer.responses[0].partitions[0].error_code
 
+    async def throttle(self, topic: str, bytes_a_second: int | None) -> None:
+        """Throttles all replicas of a topic on all brokers, or none of them. Sends one request and ignores its outcome."""
+        replicas = None if bytes_a_second is None else "*"
+        rate = None if bytes_a_second is None else str(bytes_a_second)
+        resources = [
+            configs.AlterConfigsResource(
+                kind, name, [_change(f"{side}.replication.throttled.{key}", text) for side in ("leader", "follower")]
+            )
+            for kind, name, key, text in ((_TOPIC, topic, "replicas", replicas), (_BROKER, "", "rate", rate))
+        ]
+        await self._ask_controller(configs.IncrementalAlterConfigsRequest(resources, False), 1)
+
+    async def limit(self, quotas: Mapping[str, float | None]) -> None:
+        """Sets or removes quotas of all clients that have none of their own. Sends one request and ignores its outcome."""
+        entity = client_quotas.EntityData("client-id", None)
+        ops = [client_quotas.OpData(key, value or 0.0, value is None) for key, value in quotas.items()]
+        await self._ask_controller(client_quotas.AlterClientQuotasRequest([client_quotas.EntryData([entity], ops)]), 1)
+
     async def _ask_controller(self, request: Message, version: int) -> Any:
         """None if there is no controller, or no response."""
         try:
@@ -207,3 +229,8 @@ class SimulatedClient:
             if connection.is_open:
                 connection.close()
         self._connections.clear()
+
+
+def _change(name: str, text: str | None) -> configs.AlterableConfig:
+    """Sets a config, or deletes it."""
+    return configs.AlterableConfig(name, _DELETE if text is None else _SET, text)

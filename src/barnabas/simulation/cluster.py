@@ -33,6 +33,7 @@ from barnabas.topic_partition import TopicPartition
 
 PORT: Final = 9092
 LOG_DIR: Final = "/data"
+TWO_LOG_DIRS: Final = {"log.dirs": f"{LOG_DIR},/other"}  # each on a disk of its own, which can fail alone
 SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 RESTART_S: Final = 1.0  # after a failed start
 _SETTINGS: Final = {
@@ -47,12 +48,18 @@ _SETTINGS: Final = {
 class SimulatedClock(Clock):
     def __init__(self, process: ProcessLoop) -> None:
         self._process = process
+        self._perf_ns = 0
 
     def now_ms(self) -> int:
         return int(self._process.wall_s() * 1000)
 
     def monotonic_ms(self) -> int:
         return int(self._process.time() * 1000)
+
+    def perf_ns(self) -> int:
+        """The time of the world stands during a call. A step that is measured takes 20 µs."""
+        self._perf_ns += 20_000
+        return self._perf_ns
 
 
 class NoThreads(Executor):
@@ -76,6 +83,12 @@ class SimulatedBroker:
         self.held: dict[TopicPartition, int] = {}  # the log end offsets when its process ended
         self._cluster = cluster
         self._settings = settings
+        self.log_dirs: list[str] = settings.get("log.dirs", LOG_DIR).split(",")
+
+    @property
+    def has_offline_dir(self) -> bool:
+        """Whether one of several log directories is offline: only a restart brings it back."""
+        return len(self.log_dirs) > 1 and self.broker is not None and bool(self.broker.replica_manager.log_manager.offline_dirs)
 
     @property
     def is_running(self) -> bool:
@@ -168,8 +181,9 @@ class SimulatedBroker:
 
     def end_on_disk(self, partition: TopicPartition) -> int:
         """The end of a log that the broker does not serve, because its log directory has failed or the machine has lost power."""
-        directory = f"{LOG_DIR}/{partition}"
-        return read_log_end_offset(self.files, directory) if self.files.exists(directory) else 0
+        with self.files.without_faults():
+            directories = [f"{path}/{partition}" for path in self.log_dirs if self.files.exists(f"{path}/{partition}")]
+            return max((read_log_end_offset(self.files, directory) for directory in directories), default=0)
 
     def kill(self) -> None:
         """Ends the process as SIGKILL does."""
@@ -199,7 +213,7 @@ class SimulatedCluster:
         self.new_users = new_users
         self.world = World(seed)
         self.network = SimulatedNetwork(self.world)
-        self.tree = LocalTree(lambda: int(self.world.now * 1000))
+        self.tree = LocalTree(lambda: int((START_S + self.world.now) * 1000))
         self._session: LocalSession | None = None  # of the checkers
         self.tree_address = self.network.add_host(HOST)
         factor = str(min(3, brokers))

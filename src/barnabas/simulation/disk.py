@@ -391,7 +391,7 @@ class SimulatedFile:
         if writing and not self._writable:
             raise os_error(errno.EBADF, self.path)
         # A real file could not be reopened once its descriptor was evicted.
-        assert self._inode.path in (self._name, None), f"{self.path} is now {self._inode.path}, and its file was not told"
+        assert self._inode.path in (self._name, None), f"{self.path} is now {self._inode.path}, but the open file still has the old name"
 
 
 class SimulatedLock:

@@ -8,7 +8,7 @@ elected from outside the ISR.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.simulation.client import SimulatedClient
@@ -19,16 +19,26 @@ from barnabas.topic_partition import TopicPartition
 SLEEP_S: Final = (0.5, 10.0)  # shorter or longer than the session timeout
 SLOW_S: Final = (0.05, 0.8)  # the delay of a slow link
 LOST: Final = (0.1, 0.4)  # the share of messages that a bad link loses once
+CLIENT_QUOTAS: Final[Mapping[str, tuple[float, ...]]] = {  # from less than clients use to more than they can
+    "producer_byte_rate": (300, 1_000, 20_000),
+    "consumer_byte_rate": (300, 1_000, 20_000),
+    "request_percentage": (0.02, 0.1, 1),
+    "controller_mutation_rate": (0.1, 1, 100),
+}
+THROTTLES: Final = (300, 1_000, 5_000)  # bytes a second: from less than is written to more than all of it
 SLOW_DISK_S: Final = 1.5
 # Ahead by less than the longest producer.id.expiration.ms (24.8 days): beyond it a broker correctly forgets a producer.
 CLOCK_STEPS_S: Final = (-3600.0, 20 * 86_400.0)
+DRAIN_LOOKS: Final = 10  # how often, and in what steps, a drain looks whether the broker is empty before the broker is stopped anyway
+DRAIN_LOOK_S: Final = 1.0
 _WRITING: Final = frozenset({"write", "sync", "create"})
 
 Plot = Generator[float, None, None]
 
 
 class FaultInjector:
-    """`partitions` are those that clients use; `in_clients` starts a coroutine in the clients' process and does not wait for it."""
+    """`partitions` are those that clients use; `in_clients` starts a coroutine in the clients' process and does not wait for it. With
+    `throttles` an operator also sets and removes throttles of replication and quotas of clients."""
 
     def __init__(
         self,
@@ -37,6 +47,7 @@ class FaultInjector:
         clients_address: str,
         new_client: Callable[[], SimulatedClient],
         in_clients: Callable[[Coroutine[Any, Any, object]], object],
+        throttles: bool = False,
     ) -> None:
         self.events: list[str] = []
         self.lost_power: int | None = None
@@ -49,6 +60,7 @@ class FaultInjector:
         self._clients_address = clients_address
         self._new_client = new_client
         self._in_clients = in_clients
+        self._throttles = throttles
 
     def plot(self) -> Plot:
         """A random plot that is possible now."""
@@ -66,7 +78,11 @@ class FaultInjector:
             (1, self._one_after_the_other),
             (1, self._two_are_down),
             (2, self._clock_is_wrong),
+            (2, self.broker_is_drained),
         ]
+        if self._throttles:
+            plots.append((20, self._throttled_reassignment))
+            plots.append((20, self._limited_clients))
         (chosen,) = self._random.choices([plot for _, plot in plots], [weight for weight, _ in plots])
         return chosen()
 
@@ -84,6 +100,14 @@ class FaultInjector:
             if broker.process is not None:
                 broker.process.thread_s_max = min(broker.process.thread_s_max, 0.002)
                 self._world.resume(broker.process)
+        self.restart_with_repaired_disks()
+
+    def restart_with_repaired_disks(self) -> None:
+        """An operator has repaired the disks that failed, and restarts their brokers. The keeper stays up."""
+        for broker in self._cluster.brokers.values():
+            if broker.has_offline_dir and broker.id != self.keeper:
+                self._kill(broker)
+                self.start(broker)
 
     def start(self, broker: SimulatedBroker) -> None:
         if not broker.is_running:
@@ -100,6 +124,8 @@ class FaultInjector:
             broker = self._random.choice(running)
             faults = [self._kill, self._kill, self._stop, self._sleep, self._expire, self._break_off, self._slow_disk, self._bad_disk]
             faults.append(self._no_descriptors)
+            if len(broker.log_dirs) > 1:
+                faults += [self._one_of_two_disks] * 4
             choices += [lambda fault=fault: fault(broker) for fault in faults]  # type: ignore[misc]
         self._random.choice(choices)()
         yield 0
@@ -276,6 +302,66 @@ class FaultInjector:
         yield self._random.uniform(0, 3)
         self._start_all()
 
+    def broker_is_drained(self) -> Plot:
+        """All partitions of clients leave a broker while something else happens; then it is stopped, and gets them back later."""
+        free = self._free()
+        if not free or self.lost_power is not None:
+            return
+        broker = self._random.choice(free)
+        self._note(f"drain {broker.id}")
+        others = [other for other in self._cluster.brokers if other != broker.id]
+        for partition in self._partitions:
+            self._reassign_to(partition, self._random.sample(others, len(others)))
+        meanwhile: list[Callable[[], None]] = [
+            self._cut_some,
+            self._elect,
+            self._nothing,
+            lambda: self._end_somehow(self._cluster.controller),
+            lambda: self._end_somehow(self._cluster.leader_of(self._random.choice(self._partitions))),
+        ]
+        yield self._random.uniform(0, 1.5)
+        self._random.choice(meanwhile)()
+        yield self._random.uniform(0.5, 6)
+        self._random.choice([self.heal, self._start_all, self._nothing])()
+        for _ in range(DRAIN_LOOKS):
+            if not self._has_replicas(broker):
+                break
+            yield DRAIN_LOOK_S
+        if self._may(broker):
+            self._random.choice([self._stop, self._stop, self._kill])(broker)
+        yield self._random.uniform(0.5, 8)
+        self._start_all()
+        yield self._random.uniform(0, 3)
+        for partition in self._partitions:
+            self._reassign_to(partition, self._random.sample(list(self._cluster.brokers), len(self._cluster.brokers)))
+
+    def _throttled_reassignment(self) -> Plot:
+        """An operator throttles a topic and reassigns it, perhaps while a broker goes, and removes the throttle or forgets to."""
+        topic = self._random.choice(self._partitions).topic
+        self._throttle(topic, self._random.choice(THROTTLES))
+        yield self._random.uniform(0, 2)
+        self._reassign()
+        yield self._random.uniform(0, 3)
+        if self._random.random() < 0.5:
+            self._end_somehow(self._cluster.leader_of(self._any_partition()))
+        yield self._random.uniform(1, 12)
+        self._start_all()
+        if self._random.random() < 0.5:
+            self._throttle(topic, None)
+
+    def _limited_clients(self) -> Plot:
+        """An operator sets quotas for all clients and changes them, perhaps while a broker goes, and removes them or forgets to."""
+        for _ in range(self._random.randint(1, 3)):
+            limited = self._random.sample(list(CLIENT_QUOTAS), self._random.randint(1, len(CLIENT_QUOTAS)))
+            self._limit({key: self._random.choice(CLIENT_QUOTAS[key]) for key in limited})
+            yield self._random.uniform(0.5, 6)
+        if self._random.random() < 0.5:
+            self._end_somehow(self._cluster.leader_of(self._any_partition()))
+        yield self._random.uniform(1, 8)
+        self._start_all()
+        if self._random.random() < 0.5:
+            self._limit(dict.fromkeys(CLIENT_QUOTAS))
+
     # Single faults
 
     def _set_clock(self, broker: SimulatedBroker, offset_s: float) -> None:
@@ -324,6 +410,16 @@ class FaultInjector:
             return event.number > after and event.kind in _WRITING
 
         broker.files.fail_when(fails, reason, times)
+
+    def _one_of_two_disks(self, broker: SimulatedBroker) -> None:
+        """From now on all writes to one of the log directories fail: it goes offline, the others are served on."""
+        path, after = self._random.choice(broker.log_dirs), broker.files.events + self._random.randint(0, 60)
+        self._note(f"EIO on {path} of {broker.id}")
+
+        def fails(event: DiskEvent) -> bool:
+            return event.number > after and event.kind in _WRITING and event.path.startswith(f"{path}/")
+
+        broker.files.fail_when(fails)
 
     def _no_descriptors(self, broker: SimulatedBroker) -> None:
         """For a while the broker can open no file, because clients hold all descriptors that the process may have."""
@@ -380,10 +476,20 @@ class FaultInjector:
     def _reassign(self) -> None:
         """To all brokers in another order, which may change the preferred leader; or to all but one."""
         partition = self._random.choice(self._partitions)
-        replicas = self._random.sample(list(self._cluster.brokers), self._random.choice([len(self._cluster.brokers), 2]))
+        self._reassign_to(partition, self._random.sample(list(self._cluster.brokers), self._random.choice([len(self._cluster.brokers), 2])))
+
+    def _reassign_to(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         if self.lost_power is None:
             self._note(f"reassign {partition} to {replicas}")
             self._in_clients(self._new_client().reassign(partition, replicas))
+
+    def _throttle(self, topic: str, bytes_a_second: int | None) -> None:
+        self._note(f"throttle {topic} to {bytes_a_second} B/s")
+        self._in_clients(self._new_client().throttle(topic, bytes_a_second))
+
+    def _limit(self, quotas: Mapping[str, float | None]) -> None:
+        self._note(f"limit clients to {quotas}")
+        self._in_clients(self._new_client().limit(quotas))
 
     def _end_somehow(self, broker: SimulatedBroker | None) -> None:
         if broker is not None and self._may(broker):
@@ -395,6 +501,11 @@ class FaultInjector:
 
     def _nothing(self) -> None:
         """The state remains until the next plot."""
+
+    def _has_replicas(self, broker: SimulatedBroker) -> bool:
+        """Whether a broker is still in an ISR of a partition of clients. A completed reassignment has taken it out."""
+        states = [self._cluster.state_of(partition) for partition in self._partitions]
+        return any(state is None or broker.id in state.isr for state in states)
 
     # The brokers to which a fault may happen
 

@@ -31,7 +31,7 @@ from barnabas.simulation.checkers import (
 )
 from barnabas.simulation.checkpoint_watch import CheckpointWatch
 from barnabas.simulation.client import SimulatedClient
-from barnabas.simulation.cluster import PORT, SimulatedClock, SimulatedCluster
+from barnabas.simulation.cluster import PORT, TWO_LOG_DIRS, SimulatedClock, SimulatedCluster
 from barnabas.simulation.conversations import Unanswered
 from barnabas.simulation.faults import FaultInjector
 from barnabas.simulation.security import (
@@ -95,23 +95,38 @@ class HistoryOutcome:
     events: list[str]
     wrong: list[str] = field(default_factory=list)
     is_secured: bool = False
+    has_two_disks: bool = False
+    is_throttled: bool = False
 
     def __str__(self) -> str:
         details = "\n  ".join([*self.events, *self.wrong[:FAULTS_SHOWN_MAX]])
         return (
             f"seed {self.seed}: {self.acknowledged} records acknowledged, {self.committed} transactions committed, {len(self.wrong)} faults"
             f"\n  {details}\nto see it again, with what the brokers log: python -m barnabas.simulation --seeds {self.seed} --log"
-            f"{' --secured' if self.is_secured else ''}"
+            f"{' --secured' if self.is_secured else ''}{' --two-disks' if self.has_two_disks else ''}"
+            f"{' --throttled' if self.is_throttled else ''}"
         )
 
 
 class History:
-    """`is_secured`: with SASL and an authorizer (`security`)."""
+    """`is_secured`: with SASL and an authorizer (`security`). `has_two_disks`: brokers have two log directories that can fail.
+    `is_throttled`: an operator throttles replication and limits clients."""
 
-    def __init__(self, seed: int, partitions: int = 2, *, settings: dict[str, str] | None = None, is_secured: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        partitions: int = 2,
+        *,
+        settings: dict[str, str] | None = None,
+        is_secured: bool = False,
+        has_two_disks: bool = False,
+        is_throttled: bool = False,
+    ) -> None:
         self._is_secured = is_secured
-        security = SECURITY_SETTINGS if is_secured else {}
-        self.cluster = SimulatedCluster(seed, BROKERS, {**_SETTINGS, **security, **(settings or {})}, new_users() if is_secured else ())
+        self._has_two_disks = has_two_disks
+        self._is_throttled = is_throttled
+        more = {**(SECURITY_SETTINGS if is_secured else {}), **(TWO_LOG_DIRS if has_two_disks else {})}
+        self.cluster = SimulatedCluster(seed, BROKERS, {**_SETTINGS, **more, **(settings or {})}, new_users() if is_secured else ())
         self.world = self.cluster.world
         self.partitions = [TopicPartition(TOPIC, number) for number in range(partitions)]
         self.promises = {partition: Promises() for partition in self.partitions}
@@ -120,7 +135,7 @@ class History:
         self.clients = self.cluster.process("clients")
         self._admin_tasks: list[asyncio.Task[object]] = []  # requests of operators
         self.faults = FaultInjector(
-            self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self._start_admin_task
+            self.cluster, [*self.partitions, *self.transactions], self.clients.host, self._client, self._start_admin_task, is_throttled
         )
         self._servers = [(broker.host, PORT) for broker in self.cluster.brokers.values()]
         self._clients: list[SimulatedClient] = []
@@ -200,7 +215,16 @@ class History:
         acknowledged = sum(len(promises.acknowledged) for promises in self.promises.values())
         committed = sum(len(committed_values(data)[0]) for data in self._contents(self.transactions).values()) // len(self.transactions)
         outcome = HistoryOutcome(
-            self.world.seed, acknowledged, committed, self.world.steps, self.world.trace, self.faults.events, wrong, self._is_secured
+            self.world.seed,
+            acknowledged,
+            committed,
+            self.world.steps,
+            self.world.trace,
+            self.faults.events,
+            wrong,
+            self._is_secured,
+            self._has_two_disks,
+            self._is_throttled,
         )
         self.world.end()
         return outcome
@@ -214,6 +238,7 @@ class History:
 
     def _all_serve(self) -> bool:
         """Starts the brokers that do not run or were about to stop."""
+        self.faults.restart_with_repaired_disks()
         for broker in self.cluster.brokers.values():
             self.faults.start(broker)
         return all(broker.is_serving for broker in self.cluster.brokers.values())
@@ -312,6 +337,7 @@ class History:
         return all(task.done() for task in self._writers)
 
     def _is_settled(self) -> bool:
+        self.faults.restart_with_repaired_disks()  # a thread may report its failed write late
         if not self._all_in_sync():
             return False
         for partition in (*self.partitions, *self.transactions):
@@ -340,10 +366,17 @@ class History:
 
 
 def play(
-    seed: int, faults: int = 4, records: int = 50, pause_s: float = 0.4, transactions: int = 20, is_secured: bool = False
+    seed: int,
+    faults: int = 4,
+    records: int = 50,
+    pause_s: float = 0.4,
+    transactions: int = 20,
+    is_secured: bool = False,
+    has_two_disks: bool = False,
+    is_throttled: bool = False,
 ) -> HistoryOutcome:
     """Plays one history from its beginning to its end."""
-    history = History(seed, is_secured=is_secured)
+    history = History(seed, is_secured=is_secured, has_two_disks=has_two_disks, is_throttled=is_throttled)
     history.begin(records, pause_s, transactions)
     history.run(faults)
     return history.end()

@@ -118,6 +118,9 @@ class PartitionReader:
                 self._client.forget(self._topic, self._partition)
                 await asyncio.sleep(RETRY_S)
                 continue
+            if response.throttle_time_ms and not response.responses:  # a fetch above the quota is answered empty
+                await asyncio.sleep(response.throttle_time_ms / 1000)
+                continue
             partition = response.responses[0].partitions[0]
             if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 # Nothing deletes records here, and the leader of this epoch has every record that a reader has seen.

@@ -77,7 +77,7 @@ class World:
         while not is_done():
             if not self.step(deadline):
                 if self._next_timer() is None:
-                    raise Stuck(f"seed {self.seed}: nothing is left to happen at {self.now:.3f} s")
+                    raise Stuck(f"seed {self.seed}: no event is left at {self.now:.3f} s")
                 raise Stuck(f"seed {self.seed}: it did not come to that within {limit_s:g} s")
 
     def run_for(self, seconds: float) -> None:

@@ -233,7 +233,8 @@ async def _is_new(client: TreeClient, topic: AdoptedTopic, path: str) -> bool:
     stored_id = topics.decode_topic(topic.name, node.data).topic_id
     if stored_id is not None and not topic.has_new_id and stored_id != topic.topic_id:
         raise NotAdoptable(
-            f"{path} knows another {topic.name} ({stored_id}, here {topic.topic_id}): delete that one, or move these directories away"
+            f"{path} has another topic {topic.name} (id {stored_id}, here {topic.topic_id}): delete that topic, or move these "
+            "directories away"
         )
     return False
 

@@ -6,7 +6,7 @@ read only where no smaller file has the answer: after an unclean shutdown, and f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,17 +53,23 @@ class KafkaInventory:
     passed_over: Sequence[str]  # directories of partitions that are being deleted, being moved, or stray
 
 
-def take_inventory(files: AnyFiles, log_dirs: Sequence[LogDir], metadata_dir: str) -> KafkaInventory:
-    """Raises NotAdoptable, or the error of an unreadable file."""
+def take_inventory(
+    files: AnyFiles, log_dirs: Sequence[LogDir], metadata_dir: str, note: Callable[[int, int], None] = lambda done, total: None
+) -> KafkaInventory:
+    """Raises NotAdoptable, or the error of an unreadable file. `note` is called with the number of directories read and of all."""
     meta = _common_meta(log_dirs)
     is_clean = all(log_dir.clean_shutdown.exists() for log_dir in log_dirs)
     partitions: dict[TopicPartition, FoundPartition] = {}
     passed_over: list[str] = []
     compacted: set[str] = set()
     next_producer_id = 0
+    names_of = {log_dir.path: sorted(log_dir.partition_dirs()) for log_dir in log_dirs}
+    total, done = sum(map(len, names_of.values())), 0
     for log_dir in log_dirs:
         compacted.update(partition.topic for partition in log_dir.cleaner_offsets.read())
-        for name in sorted(log_dir.partition_dirs()):
+        for name in names_of[log_dir.path]:
+            note(done, total)
+            done += 1
             path = f"{log_dir.path}/{name}"
             partition = names.parse_partition_dir(name)
             assert partition is not None

@@ -8,26 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from random import Random
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from barnabas.broker.clock import Clock
-from barnabas.broker.cluster.controller_requests import ControllerRequests
+from barnabas.broker.cluster.controller_requests import ControlRequests
 from barnabas.broker.cluster.local_channel import LocalChannel
 from barnabas.broker.cluster.remote_channel import RemoteChannel
-from barnabas.broker.config import DynamicBrokerConfig
+from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.broker.config.protocol_version import InterBrokerVersions
 from barnabas.broker.links.broker_links import BrokerLinks
 from barnabas.broker.links.controller_link import ControllerLink
-from barnabas.broker.links.link_config import link_config
+from barnabas.broker.links.link_config import link_config, setup_timeouts
 from barnabas.broker.partitions.isr_proposals import IsrProposals
 from barnabas.broker.replication.replica_fetchers import ReplicaFetchers
 from barnabas.broker.topics.forwarded_topic_creation import ForwardedTopicCreation
 from barnabas.broker.topics.initial_metadata import InitialMetadata
+from barnabas.controller.channel import ControlRequest
 from barnabas.endpoint import EndPoint
 from barnabas.metadata.client import TreeClient
 from barnabas.protocol.errors import MalformedMessage
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest
+from barnabas.protocol.messages.stop_replica_request import StopReplicaRequest
+from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
@@ -38,6 +45,8 @@ if TYPE_CHECKING:
     from barnabas.controller.controller import Controller
 
 UNKNOWN_EPOCH: Final = -1
+
+M = TypeVar("M", bound=Message)
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +59,7 @@ class ClusterMember:
         self,
         config: DynamicBrokerConfig,
         replicas: ReplicaManager,
-        controller_requests: ControllerRequests,
+        controller_requests: ControlRequests,
         tree: TreeClient,
         clock: Clock,
         random: Random,
@@ -69,26 +78,55 @@ class ClusterMember:
         control_listener_name = current.control_plane_listener_name or self._listener_name
         self._listener_names = {self._listener_name, control_listener_name}
         self._broker_id = broker_id = replicas.broker_id
-        self._channel_links = self.new_links(f"broker-{broker_id}-controller", listener_name=control_listener_name)
-        local_channel = LocalChannel({broker_id: controller_requests.handle})
-        self.channel = RemoteChannel(broker_id, local_channel, self._channel_links, control_listener_name)
-        self.to_controller = ControllerLink(
-            self.new_links(f"broker-{broker_id}-to-controller"), lambda: self._cache.controller_id, self.endpoint_of
+        to_controller_ms = current.number("controller.socket.timeout.ms")
+        self._channel_links = self.new_links(
+            f"broker-{broker_id}-controller", listener_name=control_listener_name, timeout_ms=to_controller_ms
         )
+        local_channel = LocalChannel({broker_id: controller_requests.handle})
+        self.channel = RemoteChannel(broker_id, local_channel, self._channel_links, control_listener_name, _control_versions(current))
+        to_controller = self.new_links(f"broker-{broker_id}-to-controller", timeout_ms=to_controller_ms)
+        self.to_controller = ControllerLink(to_controller, lambda: self._cache.controller_id, self.endpoint_of)
         self._cache.on_update.append(self.to_controller.controller_may_have_changed)
         self.isr_proposals = IsrProposals(broker_id, self.to_controller, self._own_epoch, self._topic_id_of, self._replica_epochs_of)
         self.fetchers = ReplicaFetchers(
-            replicas, lambda number: self.new_links(f"broker-{broker_id}-fetcher-{number}"), self.endpoint_of, self._own_epoch
+            replicas, lambda number: self._fetcher_links(f"broker-{broker_id}-fetcher-{number}"), self.endpoint_of, self._own_epoch
         )
         self._shrinking: asyncio.TimerHandle | None = None
 
-    def new_links(self, client_id: str, in_flight_max: int = 1, listener_name: str | None = None) -> BrokerLinks:
-        """Links to the inter-broker listener of the other brokers, or to another listener of theirs."""
+    def new_links(
+        self,
+        client_id: str,
+        in_flight_max: int = 1,
+        listener_name: str | None = None,
+        timeout_ms: int | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> BrokerLinks:
+        """Links to the inter-broker listener of the other brokers, or to another listener of theirs. The timeout of requests is
+        request.timeout.ms unless `timeout_ms` is given. `settings` are added to those of `link_config`."""
         current = self._config.current
-        timeout_ms = current.number("request.timeout.ms")
-        links = BrokerLinks(client_id, self._clock, self._random, timeout_ms, link_config(current, listener_name), in_flight_max)
+        limit_ms = current.number("request.timeout.ms") if timeout_ms is None else timeout_ms
+        idle_ms = current.number("connections.max.idle.ms")
+        config = {"connections.max.idle.ms": idle_ms} | setup_timeouts(current) | link_config(current, listener_name) | dict(settings or {})
+        links = BrokerLinks(client_id, self._clock, self._random, limit_ms, config, in_flight_max)
         self._links[links] = listener_name or self._listener_name
         return links
+
+    def _fetcher_links(self, client_id: str) -> BrokerLinks:
+        receive_bytes = self._config.current.number("replica.socket.receive.buffer.bytes")
+        return self.new_links(client_id, settings={"receive.buffer.bytes": max(receive_bytes, -1)})
+
+    async def ask_brokers(self, request: Message, version: int, response: type[M]) -> list[M]:
+        """The responses of all other live brokers. Raises KafkaError if one does not respond."""
+        links = self.new_links(f"broker-{self._broker_id}-to-brokers")
+        try:
+            others = [broker.id for broker in self._cache.alive_brokers() if broker.id != self._broker_id]
+            for broker_id in others:
+                if (endpoint := self.endpoint_of(broker_id)) is not None:
+                    links.set_endpoint(broker_id, endpoint)
+            answers = await asyncio.gather(*(links.ask(broker_id, request, version) for broker_id in others))
+        finally:
+            await links.close()
+        return [answer for answer in answers if isinstance(answer, response)]
 
     def use_tls(self, listener_name: str, tls: SSLContext) -> None:
         """The certificate of a listener of brokers was replaced: new connections to that listener of other brokers use it too."""
@@ -163,3 +201,12 @@ class ClusterMember:
         if online is not None:
             epochs |= {replica.broker_id: replica.broker_epoch for replica in online.remote_replicas.values()}
         return epochs
+
+
+def _control_versions(config: BrokerConfig) -> dict[type[ControlRequest], int]:
+    versions = InterBrokerVersions.of(config.text("inter.broker.protocol.version") or "")
+    return {
+        LeaderAndIsrRequest: versions.leader_and_isr,
+        StopReplicaRequest: versions.stop_replica,
+        UpdateMetadataRequest: versions.update_metadata,
+    }

@@ -7,10 +7,12 @@ never overtake each other: the next one starts when the one before has finished,
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from barnabas import loggers
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrRequest, LeaderAndIsrTopicState
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", LeaderAndIsrTopicState, StopReplicaTopicState)
 
+_state_changes = logging.getLogger(loggers.STATE_CHANGE)
+
 SHORTAGE_RETRY_S: Final = 0.25
 SHORTAGE_RETRIES: Final = 40  # ten seconds, then the response says KAFKA_STORAGE_ERROR: the controller's own timeout is thirty seconds
 PARTITIONS_AT_ONCE: Final = 8  # creating the log of one partition takes a millisecond
 
 
-class ControllerRequests:
+class ControlRequests:
     """Blocking calls of the disk run on `disk_threads`, or on the event loop where that is None."""
 
     def __init__(self, replica_manager: ReplicaManager, configs: ConfigManager, disk_threads: Executor | None = None) -> None:
@@ -55,32 +59,64 @@ class ControllerRequests:
         return await self.update_metadata(request)
 
     async def lead_or_follow(
-        self, request: LeaderAndIsrRequest, version: int = LeaderAndIsrRequest.HIGHEST_VERSION
+        self,
+        request: LeaderAndIsrRequest,
+        version: int = LeaderAndIsrRequest.HIGHEST_VERSION,
+        correlation_id: int = loggers.NO_CORRELATION_ID,
     ) -> LeaderAndIsrResponse:
         async with self._turn:
-            response = await self._lead_or_follow(request, version)
+            count = len(request.ungrouped_partition_states) + sum(len(topic.partition_states) for topic in request.topic_states)
+            _state_changes.info(
+                "[Broker id=%d] Handling LeaderAndIsr request correlationId %d from controller %d for %d partitions",
+                self._replica_manager.broker_id,
+                correlation_id,
+                request.controller_id,
+                count,
+            )
+            clock = self._replica_manager.clock
+            started_ms = clock.monotonic_ms()
+            response = await self._lead_or_follow(request, version, correlation_id)
+            _state_changes.info(
+                "[Broker id=%d] Finished LeaderAndIsr request in %dms correlationId %d from controller %d for %d partitions",
+                self._replica_manager.broker_id,
+                clock.monotonic_ms() - started_ms,
+                correlation_id,
+                request.controller_id,
+                count,
+            )
         if response.error_code == ErrorCode.NONE:
             self.first_states.set()
         return response
 
-    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+    async def stop_replicas(self, request: StopReplicaRequest, correlation_id: int = loggers.NO_CORRELATION_ID) -> StopReplicaResponse:
         async with self._turn:
-            return await self._stop(request)
+            _state_changes.info(
+                "[Broker id=%d] Handling StopReplica request correlationId %d from controller %d for %d partitions",
+                self._replica_manager.broker_id,
+                correlation_id,
+                request.controller_id,
+                len(request.ungrouped_partitions)
+                + sum(len(topic.partition_indexes) for topic in request.topics)
+                + sum(len(topic.partition_states) for topic in request.topic_states),
+            )
+            return await self._stop(request, correlation_id)
 
-    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    async def update_metadata(
+        self, request: UpdateMetadataRequest, correlation_id: int = loggers.NO_CORRELATION_ID
+    ) -> UpdateMetadataResponse:
         async with self._turn:
-            return self._replica_manager.update_metadata(request)
+            return self._replica_manager.update_metadata(request, correlation_id)
 
-    async def _lead_or_follow(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+    async def _lead_or_follow(self, request: LeaderAndIsrRequest, version: int, correlation_id: int) -> LeaderAndIsrResponse:
         if request.ungrouped_partition_states:  # before version 2
-            return self._replica_manager.become_leader_or_follower(request, version)
+            return self._replica_manager.become_leader_or_follower(request, version, correlation_id)
         new_topics = self._topics_without_log(request)
         if new_topics:
             await self._configs.load_topics(new_topics)
             await self._refresh_checkpoints()
         whole = LeaderAndIsrResponse()
         for topics in _slices(request.topic_states, _leader_slice):
-            part = await self._with_descriptors(_with_topics(request, topics), version)
+            part = await self._with_descriptors(_with_topics(request, topics), version, correlation_id)
             whole.error_code = whole.error_code or part.error_code
             whole.topics += part.topics
             whole.partition_errors += part.partition_errors
@@ -88,16 +124,16 @@ class ControllerRequests:
         await self._sync_names()
         return whole
 
-    async def _with_descriptors(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+    async def _with_descriptors(self, request: LeaderAndIsrRequest, version: int, correlation_id: int) -> LeaderAndIsrResponse:
         """Carries out a request, and retries the partitions whose logs could not be opened because the process has no descriptor left. The
         controller would take KAFKA_STORAGE_ERROR for a failed disk and would not send the request again."""
-        response = self._replica_manager.become_leader_or_follower(request, version)
+        response = self._replica_manager.become_leader_or_follower(request, version, correlation_id)
         for _ in range(SHORTAGE_RETRIES):
             refused = self._refused_for_now(request, response)
             if not refused:
                 break
             await asyncio.sleep(SHORTAGE_RETRY_S)
-            again = self._replica_manager.become_leader_or_follower(_with_topics(request, refused), version)
+            again = self._replica_manager.become_leader_or_follower(_with_topics(request, refused), version, correlation_id)
             _merge(response, again)
         return response
 
@@ -149,12 +185,12 @@ class ControllerRequests:
             if any(logs.get(TopicPartition(topic.topic_name, state.partition_index)) is None for state in topic.partition_states)
         ]
 
-    async def _stop(self, request: StopReplicaRequest) -> StopReplicaResponse:
+    async def _stop(self, request: StopReplicaRequest, correlation_id: int) -> StopReplicaResponse:
         if request.topics or request.ungrouped_partitions:  # before version 3
-            return self._replica_manager.stop_replicas(request)
+            return self._replica_manager.stop_replicas(request, correlation_id)
         whole = StopReplicaResponse()
         for topics in _slices(request.topic_states, _stop_slice):
-            part = self._replica_manager.stop_replicas(_with_stopped_topics(request, topics))
+            part = self._replica_manager.stop_replicas(_with_stopped_topics(request, topics), correlation_id)
             whole.error_code = whole.error_code or part.error_code
             whole.partition_errors += part.partition_errors
             await asyncio.sleep(0)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
+from barnabas.broker.cluster.channel_log import log_not_sent, log_response
+from barnabas.broker.cluster.channel_queues import ChannelQueue, OnResponse
+from barnabas.controller.channel import ControlRequest
 from barnabas.errors import KafkaError
 from barnabas.metadata.znodes.cluster import BrokerRegistration
 from barnabas.protocol.errors import ErrorCode
@@ -21,7 +23,6 @@ from barnabas.protocol.registry import BY_NAME
 _log = logging.getLogger(__name__)
 
 HandleRequest = Callable[[Message], Awaitable[Message]]
-OnResponse = Callable[[Message], None]
 
 
 class LocalChannel:
@@ -29,22 +30,27 @@ class LocalChannel:
 
     def __init__(self, brokers: Mapping[int, HandleRequest]) -> None:
         self._brokers = brokers
-        self._queues: dict[int, deque[tuple[Message, OnResponse | None]]] = {}  # of the brokers that were added
+        self._queues: dict[int, ChannelQueue] = {}  # of the brokers that were added
         self._workers: dict[int, asyncio.Task[None]] = {}  # of the brokers with queued requests
 
+    @property
+    def queues(self) -> dict[int, ChannelQueue]:
+        """By broker."""
+        return dict(self._queues)
+
     def add_broker(self, broker_id: int, registration: BrokerRegistration) -> None:
-        self._queues.setdefault(broker_id, deque())
+        self._queues.setdefault(broker_id, ChannelQueue())
 
     def remove_broker(self, broker_id: int) -> None:
         """A request that is being carried out continues, but its response is dropped."""
         self._queues.pop(broker_id, None)
 
-    def send(self, broker_id: int, request: Message, on_response: OnResponse | None = None) -> None:
+    def send(self, broker_id: int, request: ControlRequest, on_response: OnResponse | None = None) -> None:
         queue = self._queues.get(broker_id)
         if queue is None or broker_id not in self._brokers:
-            _log.warning("Not sending %s to broker %d: it is offline", type(request).__name__, broker_id)
+            log_not_sent(request, broker_id)
             return
-        queue.append((request, on_response))
+        queue.put(request, on_response)
         if broker_id not in self._workers:
             self._workers[broker_id] = asyncio.ensure_future(self._work(broker_id))
 
@@ -59,8 +65,9 @@ class LocalChannel:
     async def _work(self, broker_id: int) -> None:
         try:
             while queue := self._queues.get(broker_id):
-                request, on_response = queue.popleft()
+                request, on_response, _ = queue.take()
                 response = await self._handle(broker_id, request)
+                log_response(request, response, broker_id)
                 if on_response is not None and self._queues.get(broker_id) is queue:
                     on_response(response)
         finally:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Final
 
+from barnabas.broker.cluster.channel_log import log_not_sent, log_response
+from barnabas.broker.cluster.channel_queues import ChannelQueue, OnResponse
 from barnabas.broker.cluster.local_channel import LocalChannel
 from barnabas.broker.links.broker_links import BrokerLinks
 from barnabas.controller.channel import REQUEST_VERSIONS, ControlRequest
@@ -23,19 +24,30 @@ RETRY_S: Final = 0.1
 
 _log = logging.getLogger(__name__)
 
-OnResponse = Callable[[Message], None]
-
 
 class RemoteChannel:
-    """`listener_name` is the listener for control requests."""
+    """`listener_name` is the listener for control requests, `versions` are their versions."""
 
-    def __init__(self, broker_id: int, local: LocalChannel, links: BrokerLinks, listener_name: str) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        local: LocalChannel,
+        links: BrokerLinks,
+        listener_name: str,
+        versions: Mapping[type[ControlRequest], int] = REQUEST_VERSIONS,
+    ) -> None:
         self._broker_id = broker_id
         self._local = local
         self._links = links
         self._listener_name = listener_name
-        self._queues: dict[int, deque[tuple[ControlRequest, OnResponse | None]]] = {}
+        self._versions = versions
+        self._queues: dict[int, ChannelQueue] = {}
         self._workers: dict[int, asyncio.Task[None]] = {}
+
+    @property
+    def queues(self) -> dict[int, ChannelQueue]:
+        """By broker, this one included."""
+        return {**self._local.queues, **self._queues}
 
     def add_broker(self, broker_id: int, registration: BrokerRegistration) -> None:
         if broker_id == self._broker_id:
@@ -46,7 +58,7 @@ class RemoteChannel:
             _log.error("Broker %d has no listener %s: the controller cannot reach it", broker_id, self._listener_name)
             return
         self._links.set_endpoint(broker_id, endpoint)
-        self._queues.setdefault(broker_id, deque())
+        self._queues.setdefault(broker_id, ChannelQueue())
 
     def remove_broker(self, broker_id: int) -> None:
         if broker_id == self._broker_id:
@@ -64,9 +76,9 @@ class RemoteChannel:
             return
         queue = self._queues.get(broker_id)
         if queue is None:
-            _log.warning("Not sending %s to broker %d: it is offline", type(request).__name__, broker_id)
+            log_not_sent(request, broker_id)
             return
-        queue.append((request, on_response))
+        queue.put(request, on_response)
         if broker_id not in self._workers:
             self._workers[broker_id] = asyncio.ensure_future(self._work(broker_id, queue))
 
@@ -79,12 +91,12 @@ class RemoteChannel:
         """Returns when this broker itself has responded to every request."""
         await self._local.drained()
 
-    async def _work(self, broker_id: int, queue: deque[tuple[ControlRequest, OnResponse | None]]) -> None:
+    async def _work(self, broker_id: int, queue: ChannelQueue) -> None:
         try:
             while queue:
-                request, on_response = queue[0]
+                request, on_response, _ = queue.take()
                 response = await self._send_until_response(broker_id, request)
-                queue.popleft()
+                log_response(request, response, broker_id)
                 if on_response is not None:
                     on_response(response)
         finally:
@@ -94,7 +106,7 @@ class RemoteChannel:
     async def _send_until_response(self, broker_id: int, request: ControlRequest) -> Message:
         while True:
             try:
-                return await self._links.ask(broker_id, request, REQUEST_VERSIONS[type(request)])
+                return await self._links.ask(broker_id, request, self._versions[type(request)])
             except KafkaError as error:
                 self._links.warnings.failed(logging.WARNING, broker_id, type(request).__name__.removesuffix("Request"), error)
             await asyncio.sleep(RETRY_S)

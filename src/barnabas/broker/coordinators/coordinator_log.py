@@ -29,13 +29,26 @@ def committed_offset(log: Log) -> int:
     return log.high_watermark
 
 
-class CoordinatorLog:
-    """The partitions of a coordinator's topic that this broker leads (implements `PartitionLog`). `required_acks` applies to its writes."""
+def appended_offset(log: Log) -> int:
+    """The offset below which this leader has written all records and, where flush.messages requires it, flushed them."""
+    return log.recovery_point if log.acks_wait_below > log.recovery_point else log.log_end_offset
 
-    def __init__(self, topic: str, replica_manager: ReplicaManager, required_acks: int = ACKS_LEADER) -> None:
+
+class CoordinatorLog:
+    """The partitions of a coordinator's topic that this broker leads (implements `PartitionLog`). `required_acks` applies to its writes.
+    A write is complete below the offset that `complete_offset` returns."""
+
+    def __init__(
+        self,
+        topic: str,
+        replica_manager: ReplicaManager,
+        required_acks: int = ACKS_LEADER,
+        complete_offset: Callable[[Log], int] = committed_offset,
+    ) -> None:
         self._topic = topic
         self._replica_manager = replica_manager
         self._required_acks = required_acks
+        self._complete_offset = complete_offset
         self._keys: dict[int, TopicPartition] = {}  # by partition index, so that each TopicPartition is made once
 
     def append(self, partition: int, batch: bytes, producer: TransactionProducer = NO_TRANSACTION) -> int:
@@ -44,7 +57,7 @@ class CoordinatorLog:
 
     def high_watermark(self, partition: int) -> int:
         log = self._log(partition)
-        return _NO_LEADER if log is None else committed_offset(log)
+        return _NO_LEADER if log is None else self._complete_offset(log)
 
     def max_batch_size(self, partition: int) -> int:
         return self._leader_log(partition).config.max_message_bytes

@@ -8,13 +8,14 @@ calls one coordinator; the group and the transaction coordinator have one each. 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from barnabas.broker.coordinators.coordinator_log import committed_offset
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.topics.metadata_cache import MetadataCache
+from barnabas.storage.log.log import Log
 from barnabas.topic_partition import TopicPartition
 
 
@@ -52,7 +53,8 @@ class LoadTimes:
 
 
 class CoordinatorPartitions:
-    """Must be made on the event loop that it runs on. `default_count` is the partition count of the topic when it is created."""
+    """Must be made on the event loop that it runs on. `default_count` is the partition count of the topic when it is created. The
+    coordinator gets the offset that `complete_offset` returns as the high watermark."""
 
     def __init__(
         self,
@@ -61,8 +63,10 @@ class CoordinatorPartitions:
         coordinator: PartitionedCoordinator,
         replica_manager: ReplicaManager,
         metadata_cache: MetadataCache,
+        complete_offset: Callable[[Log], int] = committed_offset,
     ) -> None:
         self._topic = topic
+        self._complete_offset = complete_offset
         self._default_count = default_count
         self._coordinator = coordinator
         self._replica_manager = replica_manager
@@ -107,7 +111,7 @@ class CoordinatorPartitions:
         if online is None or online.leader_log is None:
             self._coordinator.on_resignation(partition.partition, None)
         else:
-            self._coordinator.high_watermark_updated(partition.partition, committed_offset(online.leader_log))
+            self._coordinator.high_watermark_updated(partition.partition, self._complete_offset(online.leader_log))
 
     def _topics_changed(self, names: list[str]) -> None:
         if self._topic in names and self._is_running:

@@ -11,10 +11,10 @@ from random import Random
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config.config_manager import ConfigManager
-from barnabas.broker.coordinators.coordinator_log import CoordinatorLog, LoopScheduler, SensorCounts
+from barnabas.broker.coordinators.coordinator_log import CoordinatorLog, LoopScheduler, SensorCounts, appended_offset, committed_offset
 from barnabas.broker.coordinators.coordinator_partitions import CoordinatorPartitions
 from barnabas.broker.groups.group_environment import CachedTopics, GroupOverrides, MemberIds
-from barnabas.broker.replication.replica_manager import ReplicaManager
+from barnabas.broker.replication.replica_manager import ACKS_LEADER, ReplicaManager
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
@@ -52,8 +52,9 @@ class GroupCoordinatorService:
         self.memory = config.memory()
         scheduler = LoopScheduler(asyncio.get_running_loop())
         self._regexes = RegexQueue(scheduler.call_later, clock.monotonic_ms, self._topics.names)
+        complete_offset = committed_offset if config.offsets_commit_required_acks < 0 else appended_offset  # -1: the whole ISR
         runtime = CoordinatorRuntime(
-            CoordinatorLog(CONSUMER_OFFSETS, replica_manager),
+            CoordinatorLog(CONSUMER_OFFSETS, replica_manager, ACKS_LEADER, complete_offset),
             self._make_shard,
             clock,
             scheduler,
@@ -62,7 +63,7 @@ class GroupCoordinatorService:
         )
         self.coordinator = GroupCoordinator(config, runtime)
         self._partitions = CoordinatorPartitions(
-            CONSUMER_OFFSETS, config.offsets_topic_num_partitions, self.coordinator, replica_manager, metadata_cache
+            CONSUMER_OFFSETS, config.offsets_topic_num_partitions, self.coordinator, replica_manager, metadata_cache, complete_offset
         )
 
     def start(self) -> None:

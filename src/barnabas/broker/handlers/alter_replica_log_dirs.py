@@ -9,6 +9,7 @@ Authorization: ALTER on the cluster.
 Errors, of a partition
 - CLUSTER_AUTHORIZATION_FAILED.
 - LOG_DIR_NOT_FOUND: the directory is not in log.dirs. KAFKA_STORAGE_ERROR: its disk, or the disk of the replica, failed.
+- INVALID_REPLICA_ASSIGNMENT: the directory is in cordoned.log.dirs.
 - UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE: there is no replica here. INVALID_TOPIC_EXCEPTION: the name is too long for the
   directory of a copy.
 """

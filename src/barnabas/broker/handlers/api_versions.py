@@ -5,7 +5,8 @@ Behaviour
 - computed from the table of handlers and the registry. Versions that Kafka may still change are left out.
 - a request of an unknown version gets a response of version 0, which every client can read, with the supported versions of ApiVersions.
 Version notes
-- 3: the client sends its name and version (letters, digits, `-` and `.`); the response has features. Before 4 features whose lowest level
+- 3: the client sends the name and version of its software (letters, digits, `-` and `.`), which telemetry subscriptions match; the
+  response has features. Before 4 features whose lowest level
   is 0 are left out: older clients cannot read them.
 Errors: UNSUPPORTED_VERSION; INVALID_REQUEST for an invalid client name or client version.
 """
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _CLIENT_INFORMATION_VERSION: Final = 3
 _LEVEL_ZERO_VERSION: Final = 4
+SOFTWARE_LENGTH_MAX: Final = 256  # characters that are kept of the name and of the version
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -38,8 +40,12 @@ def handle(broker: Broker, request: Request[ApiVersionsRequest]) -> Reply[ApiVer
     if not request.api.has_version(request.version):
         request.version = 0
         return Reply.now(request, ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, [_api_version(api_keys.API_VERSIONS)]))
-    if request.version >= _CLIENT_INFORMATION_VERSION and not _is_valid(request.message):
-        return Reply.now(request, ApiVersionsResponse(ErrorCode.INVALID_REQUEST))
+    if request.version >= _CLIENT_INFORMATION_VERSION:
+        message = request.message
+        if not _is_valid(message):
+            return Reply.now(request, ApiVersionsResponse(ErrorCode.INVALID_REQUEST))
+        software = message.client_software_name[:SOFTWARE_LENGTH_MAX], message.client_software_version[:SOFTWARE_LENGTH_MAX]
+        request.connection.client_software = software
     features = broker.features
     return Reply.now(
         request,

@@ -11,10 +11,11 @@ Authorization
 - CREATE on the cluster or on the topic; a denied topic has the error TOPIC_AUTHORIZATION_FAILED whether it exists or not.
 - DESCRIBE_CONFIGS on the topic, without which the response has no partitions, replicas and configs of it, but topic_config_error_code.
 Version notes
-- 1: validate_only and error messages. 5: the partitions, replicas and all configs of the new topic, with their sources. 7: topic ids.
+- 1: validate_only and error messages. 5: the partitions, replicas and all configs of the new topic, with their sources. 6: a client above
+  controller_mutation_rate gets THROTTLING_QUOTA_EXCEEDED; earlier versions wait instead. 7: topic ids.
 Errors, of a topic
 - NOT_CONTROLLER, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
-  INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED.
+  INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED, THROTTLING_QUOTA_EXCEEDED.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config import describe_topic
+from barnabas.broker.handlers.mutations import Mutations
 from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidRequest, NotController
 from barnabas.protocol.errors import ErrorCode
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.create_topics_request import CreateTopicsRequest
 
 CONFIGS_VERSION: Final = 5
+STRICT_QUOTA_VERSION: Final = 6
 
 
 def handle(broker: Broker, request: Request[CreateTopicsRequest]) -> Reply[CreateTopicsResponse]:
@@ -52,9 +55,14 @@ async def _create(broker: Broker, request: Request[CreateTopicsRequest]) -> Crea
     counts = Counter(topic.name for topic in message.topics)
     names = [name for name, count in counts.items() if count == 1]
     creatable = _creatable(broker, request, names)
+    mutations = Mutations(broker, request, STRICT_QUOTA_VERSION)
     try:
         creations = await broker.admin.create_topics(
-            [topic for topic in message.topics if topic.name in creatable], message.timeout_ms, message.validate_only, request.wait
+            [topic for topic in message.topics if topic.name in creatable],
+            message.timeout_ms,
+            message.validate_only,
+            request.wait,
+            mutations.record,
         )
     except NotController as error:
         return CreateTopicsResponse(0, [_refused(topic.name, error) for topic in message.topics])
@@ -63,7 +71,7 @@ async def _create(broker: Broker, request: Request[CreateTopicsRequest]) -> Crea
     results = [_result(creation, describe) if creation.name in described else _undescribed(creation) for creation in creations]
     duplicate_error = InvalidRequest("Duplicate topic name.")
     results += [_refused(name, duplicate_error) for name, count in counts.items() if count > 1]
-    return CreateTopicsResponse(0, results + [_denied(name) for name in names if name not in creatable])
+    return mutations.throttled(CreateTopicsResponse(0, results + [_denied(name) for name in names if name not in creatable]))
 
 
 def _creatable(broker: Broker, request: Request[CreateTopicsRequest], names: list[str]) -> set[str]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, request: Request[DeleteAclsRequest]) -> Reply[DeleteAclsResponse]:
     authorizer = broker.access.authorizer
-    if not all(is_known_filter(each) for each in request.message.filters):
+    if not all(is_known_filter(acl_filter) for acl_filter in request.message.filters):
         return closing(request)
     try:
         broker.access.require_on_cluster(request, AclOperation.ALTER)
@@ -53,7 +53,7 @@ async def _delete(broker: Broker, authorizer: Authorizer, request: Request[Delet
     results: list[DeleteAclsFilterResult] = []
     for filters in slices(request.message.filters):
         await broker.turns.next(request)
-        deletions = await authorizer.delete_acls(request.session, [filter_of(each) for each in filters])
+        deletions = await authorizer.delete_acls(request.session, [filter_of(acl_filter) for acl_filter in filters])
         results.extend(_result(deletion) for deletion in deletions)
     return DeleteAclsResponse(0, results)
 

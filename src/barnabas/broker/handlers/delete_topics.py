@@ -11,10 +11,11 @@ Authorization
 - a denied topic has the error TOPIC_AUTHORIZATION_FAILED. Without DESCRIBE the response does not show whether a named topic exists, nor the
   name of an id.
 Version notes
-- 3: TOPIC_DELETION_DISABLED if delete.topic.enable=false, earlier versions INVALID_REQUEST. 5: error messages. 6: topic ids.
+- 3: TOPIC_DELETION_DISABLED if delete.topic.enable=false, earlier versions INVALID_REQUEST. 5: error messages, and
+  THROTTLING_QUOTA_EXCEEDED for a client above controller_mutation_rate; earlier versions wait instead. 6: topic ids.
 Errors, of a topic
 - NOT_CONTROLLER, TOPIC_DELETION_DISABLED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, REQUEST_TIMED_OUT,
-  TOPIC_AUTHORIZATION_FAILED.
+  TOPIC_AUTHORIZATION_FAILED, THROTTLING_QUOTA_EXCEEDED.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.mutations import Mutations
 from barnabas.broker.handlers.parts import DeleteTopicsParts
 from barnabas.broker.requests.reply import Reply
 from barnabas.errors import InvalidRequest, KafkaError, NotController, TopicDeletionDisabled, UnknownTopicId, UnknownTopicOrPartition
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.delete_topics_request import DeleteTopicsRequest
 
 DELETION_DISABLED_VERSION: Final = 3
+STRICT_QUOTA_VERSION: Final = 5
 PARTS: Final = DeleteTopicsParts()
 
 
@@ -52,12 +55,13 @@ async def _delete(broker: Broker, request: Request[DeleteTopicsRequest]) -> Dele
     if not broker.config.current.flag("delete.topic.enable"):
         return DeleteTopicsResponse(0, [_result(topic.name, topic.topic_id, _disabled(request.version)) for topic in topics])
     refused, topic_ids = _resolve(topics, broker, request)
+    mutations = Mutations(broker, request, STRICT_QUOTA_VERSION)
     try:
-        outcomes = await broker.admin.delete_topics(list(topic_ids), message.timeout_ms, request.wait)
+        outcomes = await broker.admin.delete_topics(list(topic_ids), message.timeout_ms, request.wait, mutations.record)
     except NotController as error:
         return DeleteTopicsResponse(0, [_result(topic.name, topic.topic_id, error) for topic in topics])
     results = [_result(name, topic_ids[name] if error is None else Uuid.ZERO, error) for name, error in outcomes.items()]
-    return DeleteTopicsResponse(0, refused + results)
+    return mutations.throttled(DeleteTopicsResponse(0, refused + results))
 
 
 def _disabled(version: int) -> KafkaError:
@@ -102,9 +106,9 @@ def _authorized(
     if access.allows_on_cluster(request, AclOperation.DELETE, logs_denied=False):
         return names, ids, []
     names_of_ids = {topic_id: name for topic_id in ids if (name := cache.topic_name(topic_id)) is not None}
-    asked = [*names, *names_of_ids.values()]
-    describable = access.allowed(request, AclOperation.DESCRIBE, ResourceType.TOPIC, asked)
-    deletable = access.allowed(request, AclOperation.DELETE, ResourceType.TOPIC, asked)
+    all_names = [*names, *names_of_ids.values()]
+    describable = access.allowed(request, AclOperation.DESCRIBE, ResourceType.TOPIC, all_names)
+    deletable = access.allowed(request, AclOperation.DELETE, ResourceType.TOPIC, all_names)
     kept = {name for name in names if name in describable and name in deletable}
     refused = [_denied(name if name in describable else None, topic_id) for topic_id, name in names_of_ids.items() if name not in deletable]
     for name in names:

@@ -2,7 +2,7 @@
 
 Versions 0 to 1.
 Behaviour
-- the broker returns the quotas of the metadata store, which it does not apply.
+- the broker returns the quotas of the metadata store, which every broker applies.
 - `strict` leaves out the entities that have other parts than the filter.
 Authorization: DESCRIBE_CONFIGS on the cluster.
 Errors

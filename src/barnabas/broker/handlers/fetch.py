@@ -47,6 +47,7 @@ from barnabas.broker.requests.down_conversion import DownConversion, magic_for
 from barnabas.broker.requests.fetch_session import TOPIC_IDS_VERSION, Answers, FetchContext
 from barnabas.broker.requests.reply import Reply
 from barnabas.broker.requests.slice_source import SliceSource
+from barnabas.broker.scheduling.steps import timed
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE, slices
 from barnabas.errors import KafkaError
 from barnabas.protocol.errors import ErrorCode
@@ -76,6 +77,10 @@ READ_AT_ONCE_MAX: Final = 65536
 READ_AMONG_STREAMED_MAX: Final = 16384  # up to this size a slice is cheaper to copy even if the rest of the response is streamed
 NO_RECORDS: Final = Records(b"")
 PARTS: Final = Parts(("topics", "partitions"), ("responses", "partitions"))
+
+_INT_MAX: Final = 2**31 - 1
+_RESPONSE_OVERHEAD: Final = 40  # about: throttle time, error, session, one topic
+_PARTITION_OVERHEAD: Final = 50
 
 _log = logging.getLogger(__name__)
 _reading: Final[set[asyncio.Task[None]]] = set()  # asyncio keeps weak references only: these keep the tasks alive
@@ -116,9 +121,10 @@ async def _handle_in_slices(broker: Broker, request: Request[FetchRequest], repl
 
 
 class _FetchReply(Reply[FetchResponse]):
-    """A fetch from its request to its response. The replica manager calls `done`, at once or when the wait in the purgatory is over."""
+    """A fetch from its request to its response. The replica manager calls `done`, at once or when the wait in the purgatory is over, in
+    a step of the request's usage."""
 
-    __slots__ = ("broker", "context", "is_done", "is_follower", "leaders", "may_read", "unreadable", "version")
+    __slots__ = ("broker", "context", "is_done", "is_follower", "leaders", "may_read", "replica_id", "unreadable", "version")
 
     context: FetchContext  # from `begin` or `begin_in_slices` on
 
@@ -127,7 +133,10 @@ class _FetchReply(Reply[FetchResponse]):
         self.broker = broker
         self.version = request.version
         self.unreadable: Answers = []
-        self.is_follower = _is_follower(request)
+        self.replica_id = _replica(request.message, request.version)[0]
+        self.is_follower = self.replica_id >= 0
+        if self.is_follower and request.usage is not None:
+            request.usage.is_exempt = True
         self.may_read: dict[str, bool] | None = None  # by topic; None if there is no authorizer
         if not broker.access.is_open:
             self.may_read = {}
@@ -191,14 +200,22 @@ class _FetchReply(Reply[FetchResponse]):
 
     def done(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> None:
         self.is_done = True
+        if self.is_follower and self.broker.replica_manager.quotas.leader.is_in_use:
+            self._count_throttled(results)
+        if not self.is_follower and (self.request.usage is not None or self.broker.quotas.fetch.is_in_use):
+            throttle_ms = self._charge(results)
+            if throttle_ms > 0:
+                self._complete_throttled(throttle_ms)
+                return
+        size = self._count_sent(results)
         sources: list[SliceSource] = []
         try:
-            if self.version > 3 and _size(results) > READ_AT_ONCE_MAX:
+            if self.version > 3 and size > READ_AT_ONCE_MAX:
                 answers: Answers | None = self._streamed(results, sources)
             else:
                 answers = self._read_at_once(results)
             if answers is None:
-                task = asyncio.ensure_future(self._read_and_respond(results))
+                task = asyncio.ensure_future(timed(self.request.usage, self._read_and_respond(results)))
                 _reading.add(task)
                 task.add_done_callback(_reading.discard)
                 return
@@ -210,6 +227,51 @@ class _FetchReply(Reply[FetchResponse]):
                 raise
             self._failed()  # the caller completes delayed fetches after its own work, and must not fail with them
             return
+        self.complete(response)
+
+    def _count_sent(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> int:
+        """Counts the bytes of records that are sent, before any conversion, and returns their sum."""
+        total = 0
+        for partition, result in results:
+            if result.records is None or (metrics := result.topic_metrics) is None:
+                continue
+            size = result.records.size
+            total += size
+            if not self.is_follower:
+                metrics.bytes_out += size
+            else:
+                metrics.replication_bytes_out += size
+                hosted = self.broker.replica_manager.partition(partition.partition)
+                if hosted is not None and hosted.adding_replicas and self.replica_id in hosted.adding_replicas:
+                    metrics.reassignment_bytes_out += size
+        return total
+
+    def _count_throttled(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> None:
+        """Replicas in sync count too, so that the throttle bounds all replication of the throttled partitions."""
+        quota = self.broker.replica_manager.quotas.leader
+        throttled = [result.records for partition, result in results if quota.is_throttled(partition.partition)]
+        quota.record(sum(records.size for records in throttled if records is not None), self.broker.clock.monotonic_ms())
+
+    def _charge(self, results: list[tuple[TopicIdPartition, FetchResult]]) -> int:
+        """Charges the fetch to the quotas of the client. Returns how many milliseconds the client has to wait. Then its bytes do not count,
+        because they are not sent."""
+        request, quota = self.request, self.broker.quotas.fetch
+        throttle_ms = 0 if request.usage is None else request.usage.charge()
+        if quota.is_in_use:
+            monotonic_ms = self.broker.clock.monotonic_ms()
+            sensor = quota.sensor(request.session.principal, request.client_id, monotonic_ms)
+            if sensor is not None:
+                size = _response_size(results)
+                throttle_ms = max(throttle_ms, sensor.record(size, monotonic_ms))
+                if throttle_ms > 0:
+                    sensor.record_only(-size, monotonic_ms)
+        return throttle_ms
+
+    def _complete_throttled(self, throttle_ms: int) -> None:
+        """Responds without records, at once. The client fetches again when it has waited."""
+        self.request.throttle(throttle_ms, self.broker.clock.monotonic_ms())
+        response = self.context.throttled_response()
+        response.throttle_time_ms = throttle_ms
         self.complete(response)
 
     def _response(self, answers: Answers) -> FetchResponse:
@@ -305,12 +367,24 @@ class _FetchReply(Reply[FetchResponse]):
             data = read if isinstance(read, bytes) else await read
             magic = magic_for(self.version)
             if magic is not None and data:
-                data = await _down_converted(data, magic, offset)
+                data = await self._down_converted(partition, data, magic, offset)
         except (OSError, ValueError) as error:  # ValueError: the file was closed, because its log was deleted
             return self._unread(partition, error)
         except KafkaError as error:
             return _error_data(partition, error.code)
         return self._answer(partition, result, Records(data))
+
+    async def _down_converted(self, partition: TopicIdPartition, data: bytes, magic: int, first_offset: int) -> bytes:
+        began_ns = self.broker.clock.perf_ns()
+        conversion = DownConversion(data, magic, first_offset)
+        for _ in conversion.slices():
+            await asyncio.sleep(0)
+        hosted = self.broker.replica_manager.partition(partition.partition)
+        if conversion.records != 0 and hosted is not None:
+            hosted.topic_metrics.fetch_conversions += conversion.records
+            took_ns = self.broker.clock.perf_ns() - began_ns
+            hosted.host.topic_metrics.converted_fetches.record(took_ns, conversion.temporary_bytes)
+        return conversion.converted
 
     def _unread(self, partition: TopicIdPartition, error: Exception) -> PartitionData:
         _log.warning("Reading %s for %s failed: %s", partition.partition, self.request, error)
@@ -321,9 +395,11 @@ class _FetchReply(Reply[FetchResponse]):
         if self.version > 3:
             return ErrorCode.NONE
         hosted = self.broker.replica_manager.partition(partition.partition)
-        if hosted is not None and hosted.log is not None and hosted.log.config.codec == ZSTD:
+        if hosted is None or hosted.log is None:
+            return ErrorCode.NONE
+        if hosted.log.config.codec == ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if not self.is_follower and not self.broker.config.current.flag("log.message.downconversion.enable"):
+        if not self.is_follower and not hosted.log.config.down_conversion:
             return ErrorCode.UNSUPPORTED_VERSION
         return ErrorCode.NONE
 
@@ -365,7 +441,8 @@ def _replica(message: FetchRequest, version: int) -> tuple[int, int]:
     return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
 
 
-def _is_follower(request: Request[FetchRequest]) -> bool:
+def is_follower(request: Request[FetchRequest]) -> bool:
+    """Whether a follower fetches, and not a consumer."""
     return _replica(request.message, request.version)[0] >= 0
 
 
@@ -412,6 +489,8 @@ def _params(broker: Broker, request: Request[FetchRequest]) -> FetchParams:
     message, version = request.message, request.version
     replica_id, replica_epoch = _replica(message, version)
     max_bytes = min(message.max_bytes, broker.config.current.number("fetch.max.bytes"))
+    if broker.quotas.fetch.is_in_use and replica_id < 0:
+        max_bytes = min(max_bytes, _quota_max_bytes(broker, request))
     client = None
     if version >= 11:  # older clients do not know preferred read replicas
         client = ClientMetadata(message.rack_id, request.client_id, request.connection.remote_ip, request.listener_name)
@@ -424,7 +503,14 @@ def _params(broker: Broker, request: Request[FetchRequest]) -> FetchParams:
         isolation=fetch_isolation(replica_id, message.isolation_level),
         client_metadata=client,
         hard_max_bytes=version <= 2,
+        usage=request.usage,
     )
+
+
+def _quota_max_bytes(broker: Broker, request: Request[FetchRequest]) -> int:
+    """A larger response would exceed the quota for certain, after any wait, and the consumer would make no progress."""
+    max_bytes = broker.quotas.fetch.max_in_windows(request.session.principal, request.client_id, broker.clock.monotonic_ms())
+    return _INT_MAX if max_bytes is None else min(int(max_bytes), _INT_MAX)
 
 
 def _unknown(broker: Broker, partition: TopicIdPartition, version: int) -> int:
@@ -448,11 +534,12 @@ def _refusal_of_all(message: FetchRequest, version: int, error: int) -> FetchRes
     return FetchResponse(error_code=error, session_id=message.session_id, responses=topics)
 
 
-def _size(results: list[tuple[TopicIdPartition, FetchResult]]) -> int:
-    size = 0
+def _response_size(results: list[tuple[TopicIdPartition, FetchResult]]) -> int:
+    """The size of the response, for the quota: records, and about the fields around them. Partitions without news are not sent."""
+    size = _RESPONSE_OVERHEAD
     for _, result in results:
         if result.records is not None:
-            size += result.records.size
+            size += result.records.size + _PARTITION_OVERHEAD
     return size
 
 
@@ -462,13 +549,6 @@ def _read_nowait(file_slice: FileSlice) -> bytes | None:
         return file_slice.read_nowait()
     except (OSError, ValueError):
         return None
-
-
-async def _down_converted(data: bytes, magic: int, first_offset: int) -> bytes:
-    conversion = DownConversion(data, magic, first_offset)
-    for _ in conversion.slices():
-        await asyncio.sleep(0)
-    return conversion.converted
 
 
 def _read_pinned(file_slice: FileSlice) -> bytes:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.config.alter import Operation
-from barnabas.broker.config.config_alterations import Alteration
+from barnabas.broker.config.alterations.alter import Operation
+from barnabas.broker.config.alterations.config_alterations import Alteration
 from barnabas.broker.handlers import config_access
 from barnabas.broker.requests.reply import Reply
 from barnabas.protocol.errors import ErrorCode

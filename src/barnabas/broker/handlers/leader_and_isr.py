@@ -33,4 +33,6 @@ def handle(broker: Broker, request: Request[LeaderAndIsrRequest]) -> Reply[Leade
     broker.cluster.require_broker(request)
     if broker.cluster.is_stale_broker_epoch(request.message.broker_epoch):
         return Reply.now(request, LeaderAndIsrResponse(ErrorCode.STALE_BROKER_EPOCH))
-    return Reply.awaiting(request, broker.cluster.controller_requests.lead_or_follow(request.message, request.version))
+    return Reply.awaiting(
+        request, broker.cluster.controller_requests.lead_or_follow(request.message, request.version, request.correlation_id)
+    )

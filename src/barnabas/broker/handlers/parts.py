@@ -14,6 +14,7 @@ from barnabas.protocol.message import Message
 from barnabas.uuid import Uuid
 
 _ERROR_CODE: Final = "error_code"
+_THROTTLE_TIME: Final = "throttle_time_ms"
 
 
 class Parts:
@@ -92,7 +93,7 @@ def _copy(message: Message, name: str, elements: list[Any]) -> Message:
 
 class JoinedResponse:
     """A response, or a structure in it, that other responses are added to. Fields outside the lists stay those of the first response; the
-    first error of any part becomes the error of the whole."""
+    first error of any part becomes the error of the whole, and the longest throttle time that of the whole."""
 
     def __init__(self, whole: Any, answers: tuple[str, ...]) -> None:
         self.whole = whole
@@ -101,10 +102,13 @@ class JoinedResponse:
         self._inner = answers[1:]
         self._joined = {_identity(element): JoinedResponse(element, self._inner) for element in self._list} if self._inner else {}
         self._has_error = _ERROR_CODE in whole.field_names()
+        self._has_throttle_time = _THROTTLE_TIME in whole.field_names()
 
     def add(self, other: Any) -> None:
         if self._has_error and self.whole.error_code == 0:
             self.whole.error_code = other.error_code
+        if self._has_throttle_time:
+            self.whole.throttle_time_ms = max(self.whole.throttle_time_ms, other.throttle_time_ms)
         elements: list[Any] = getattr(other, self._name)
         if not self._inner:
             self._list.extend(elements)

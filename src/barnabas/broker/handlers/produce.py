@@ -282,6 +282,8 @@ class _ProduceReply(Reply[ProduceResponse]):
         self.send()
 
     def send(self) -> None:
+        if self._broker.quotas.produce.is_in_use:
+            self._charge()
         failed = [(topic, part) for topic in self._produced.responses for part in topic.partition_responses if part.error_code != 0]
         if self._produce.acks == 0:
             self._end_without_response(failed)
@@ -289,6 +291,15 @@ class _ProduceReply(Reply[ProduceResponse]):
         if failed and self.request.version >= _CURRENT_LEADER:
             self._name_leaders(failed)
         self.complete(self._produced)
+
+    def _charge(self) -> None:
+        """Charges the request to the quota of the client, whatever its acks and its errors."""
+        request, monotonic_ms = self.request, self._broker.clock.monotonic_ms()
+        quota = self._broker.quotas.produce
+        throttle_ms = quota.record(request.session.principal, request.client_id, request.exchange.size, monotonic_ms)
+        if throttle_ms > 0:
+            request.throttle(throttle_ms, monotonic_ms)
+            self._produced.throttle_time_ms = throttle_ms
 
     def _end_without_response(self, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]) -> None:
         if not failed:

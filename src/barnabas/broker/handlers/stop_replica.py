@@ -30,4 +30,4 @@ def handle(broker: Broker, request: Request[StopReplicaRequest]) -> Reply[StopRe
     broker.cluster.require_broker(request)
     if broker.cluster.is_stale_broker_epoch(request.message.broker_epoch):
         return Reply.now(request, StopReplicaResponse(ErrorCode.STALE_BROKER_EPOCH))
-    return Reply.awaiting(request, broker.cluster.controller_requests.stop_replicas(request.message))
+    return Reply.awaiting(request, broker.cluster.controller_requests.stop_replicas(request.message, request.correlation_id))

@@ -28,4 +28,4 @@ def handle(broker: Broker, request: Request[UpdateMetadataRequest]) -> Reply[Upd
     broker.cluster.require_broker(request)
     if broker.cluster.is_stale_broker_epoch(request.message.broker_epoch):
         return Reply.now(request, UpdateMetadataResponse(ErrorCode.STALE_BROKER_EPOCH))
-    return Reply.awaiting(request, broker.cluster.controller_requests.update_metadata(request.message))
+    return Reply.awaiting(request, broker.cluster.controller_requests.update_metadata(request.message, request.correlation_id))

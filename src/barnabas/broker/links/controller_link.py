@@ -24,7 +24,7 @@ class ControllerLink:
         self._links = links
         self._controller_id = controller_id
         self._endpoint_of = endpoint_of
-        self._asked = -1
+        self._controller_id_used = -1
 
     async def ask(self, request: Message, version: int, timeout_ms: int | None = None) -> Message:
         """The response. Raises KafkaError: Disconnected if no controller is known."""
@@ -32,16 +32,16 @@ class ControllerLink:
         endpoint = None if controller_id is None else self._endpoint_of(controller_id)
         if controller_id is None or endpoint is None:
             raise Disconnected("No controller is known yet")
-        self._asked = controller_id
+        self._controller_id_used = controller_id
         self._links.set_endpoint(controller_id, endpoint)
         return await self._links.ask(controller_id, request, version, timeout_ms)
 
     def controller_may_have_changed(self) -> None:
         """Called after a control request. If the controller has changed, requests in flight to the old one are dropped."""
         now = self._controller_id()
-        if now is not None and self._asked not in (now, -1):
-            self._links.forget(self._asked)
-            self._asked = -1
+        if now is not None and self._controller_id_used not in (now, -1):
+            self._links.forget(self._controller_id_used)
+            self._controller_id_used = -1
 
     async def close(self) -> None:
         await self._links.close()

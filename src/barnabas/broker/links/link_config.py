@@ -15,14 +15,15 @@ from barnabas.security.jaas import parse_jaas
 from barnabas.security.scram import HASHES
 from barnabas.security.tls.settings import TLS_SETTINGS
 
+_SETUP_TIMEOUTS: Final = ("socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms")
 USERNAME: Final = "barnabas.sasl.inter.broker.username"
 PASSWORD: Final = "barnabas.sasl.inter.broker.password"
+KAFKAS_RETRIEVER: Final = "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever"  # the default: by the other settings
 
 _TLS: Final = ("ssl.endpoint.identification.algorithm", *TLS_SETTINGS)
 # The settings of clients that a listener of a broker has, too.
 _SASL: Final = (
     "sasl.client.callback.handler.class",
-    "sasl.kerberos.min.time.before.relogin",
     "sasl.kerberos.service.name",
     "sasl.login.connect.timeout.ms",
     "sasl.login.read.timeout.ms",
@@ -32,6 +33,8 @@ _SASL: Final = (
     "sasl.login.refresh.window.jitter",
     "sasl.login.retry.backoff.max.ms",
     "sasl.login.retry.backoff.ms",
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.private.key.file",
     "sasl.oauthbearer.client.credentials.client.id",
     "sasl.oauthbearer.client.credentials.client.secret",
     "sasl.oauthbearer.scope",
@@ -56,11 +59,18 @@ def link_config(config: BrokerConfig, listener_name: str | None = None) -> dict[
     return {key: value for key, value in settings.items() if value is not None}
 
 
+def setup_timeouts(config: BrokerConfig) -> dict[str, object]:
+    """How long an attempt to connect to another broker may take: at first, and after repeated failures."""
+    return {name: config[name] for name in _SETUP_TIMEOUTS}
+
+
 def _sasl_config(config: BrokerConfig, listener_name: str) -> dict[str, object]:
     mechanism = config.text("sasl.mechanism.inter.broker.protocol") or ""
     settings: dict[str, object] = {"sasl.mechanism": mechanism}
     settings |= {key: config.for_listener(listener_name, key) for key in _SASL}
     settings["sasl.login.callback.handler.class"] = config.for_listener(listener_name, "sasl.login.callback.handler.class", mechanism)
+    retriever = config.for_listener(listener_name, "sasl.oauthbearer.jwt.retriever.class")
+    settings["sasl.oauthbearer.jwt.retriever.class"] = None if retriever == KAFKAS_RETRIEVER else retriever
     jaas = config.for_listener(listener_name, "sasl.jaas.config", mechanism)
     if mechanism == "PLAIN" or mechanism in HASHES:
         settings |= _user(config, listener_name, mechanism, jaas)

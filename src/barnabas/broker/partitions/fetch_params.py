@@ -7,14 +7,18 @@ files here, which are not read yet.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from barnabas.broker.metrics.topic_metrics import TopicMetrics
 from barnabas.storage.indexes.txn_index import AbortedTxn
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log_offset import LogOffset
 from barnabas.storage.segments.segment import FileSlice
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
+
+if TYPE_CHECKING:
+    from barnabas.broker.scheduling.steps import StepTimer
 
 CONSUMER_REPLICA_ID: Final = -1
 DEBUGGING_REPLICA_ID: Final = -2
@@ -69,7 +73,8 @@ RequestedPartition = tuple[TopicIdPartition, PartitionFetch]
 
 
 class FetchParams:
-    """The parameters of a fetch as a whole. `client_metadata` is None if the client cannot be sent to another replica."""
+    """The parameters of a fetch as a whole. `client_metadata` is None if the client cannot be sent to another replica. `usage` counts the
+    time of the request; None unless there are quotas on time."""
 
     __slots__ = (
         "client_metadata",
@@ -80,6 +85,7 @@ class FetchParams:
         "min_bytes",
         "replica_epoch",
         "replica_id",
+        "usage",
     )
 
     def __init__(
@@ -93,6 +99,7 @@ class FetchParams:
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         client_metadata: ClientMetadata | None = None,
         hard_max_bytes: bool = False,
+        usage: StepTimer | None = None,
     ) -> None:
         self.replica_id = replica_id
         self.replica_epoch = replica_epoch
@@ -102,6 +109,7 @@ class FetchParams:
         self.isolation = isolation
         self.client_metadata = client_metadata
         self.hard_max_bytes = hard_max_bytes  # versions 0 to 2: even the first batch is cut at the limit
+        self.usage = usage
 
     @property
     def is_from_follower(self) -> bool:
@@ -129,6 +137,7 @@ class FetchResult:
         "preferred_read_replica",
         "read_at",
         "records",
+        "topic_metrics",
     )
 
     def __init__(
@@ -142,6 +151,7 @@ class FetchResult:
         diverging_epoch: tuple[int, int] | None = None,
         preferred_read_replica: int = -1,
         read_at: LogOffset | None = None,
+        topic_metrics: TopicMetrics | None = None,
     ) -> None:
         self.error = error
         self.high_watermark = high_watermark
@@ -152,6 +162,7 @@ class FetchResult:
         self.diverging_epoch = diverging_epoch  # (epoch, end offset): the fetcher has to truncate
         self.preferred_read_replica = preferred_read_replica
         self.read_at = read_at  # the position of the fetch offset, from which a delayed fetch counts the available bytes
+        self.topic_metrics = topic_metrics  # counts what is sent; None if nothing was read
 
     @property
     def size(self) -> int:

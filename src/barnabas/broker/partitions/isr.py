@@ -100,19 +100,27 @@ class InSyncReplicas:
         partition, updates = self._partition, self._partition.host.isr_updates
         assert updates is not None
         self.proposed = isr
-        leader_epoch = partition.leader_epoch
+        leader_epoch, size_before = partition.leader_epoch, len(self.committed)
         updates.submit(
             partition.partition,
             [broker_id for broker_id in self._order if broker_id in isr] + sorted(isr - self.committed),
             leader_epoch,
             partition.partition_epoch,
-            lambda result: self._decided(isr, leader_epoch, result),
+            lambda result: self._decided(isr, leader_epoch, size_before, result),
         )
 
-    def _decided(self, proposed: frozenset[int], leader_epoch: int, result: IsrResult) -> None:
+    def _decided(self, proposed: frozenset[int], leader_epoch: int, size_before: int, result: IsrResult) -> None:
         partition = self._partition
+        if result.error == ErrorCode.NONE:  # counts also if the state that follows from it, as at the end of a reassignment, was faster
+            if len(result.isr) < size_before:
+                partition.host.isr_shrinks += 1
+            elif len(result.isr) > size_before:
+                partition.host.isr_expands += 1
         if self.proposed is not proposed or partition.leader_epoch != leader_epoch:
             return  # the controller has sent a newer state since
+        host = partition.host
+        if result.error != ErrorCode.NONE:
+            host.failed_isr_updates += 1
         if result.error in _REJECTED:
             self.commit(self._order)
             partition.isr_changed()  # the leader no longer waits for the replica that was not added

@@ -12,6 +12,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from barnabas import loggers
+from barnabas.broker.metrics.topic_metrics import BrokerTopicMetrics
 from barnabas.broker.partitions.ack_status import ACKNOWLEDGED, NOT_LEADER, PENDING, TOO_FEW_IN_SYNC, AckStatus
 from barnabas.broker.partitions.fetch_params import NO_EPOCH, FetchParams, PartitionFetch
 from barnabas.broker.partitions.isr import InSyncReplicas, IsrUpdates
@@ -27,6 +29,7 @@ from barnabas.errors import (
     PolicyViolation,
     UnknownLeaderEpoch,
 )
+from barnabas.protocol.message_text import kafka_text
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState
 from barnabas.records.validation.long_validation import LongValidation
 from barnabas.records.validation.validation import Validated
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from barnabas.broker.clock import Clock
     from barnabas.broker.topics.metadata_cache import MetadataCache
 
-_log = logging.getLogger(__name__)
+_state_changes: Final = logging.getLogger(loggers.STATE_CHANGE)
 
 ACKS_ALL: Final = -1
 HIGH_WATERMARK: Final = -1  # as the offset to delete up to
@@ -50,7 +53,8 @@ NO_LEADER: Final = -1
 
 
 class PartitionHost:
-    """What all partitions of a broker share. `wake` checks the delayed operations of a partition that has changed."""
+    """What all partitions of a broker share. `wake` checks the delayed operations of a partition that has changed. The counters of the
+    ISR are of decided changes, and of proposals that the controller refused."""
 
     def __init__(
         self,
@@ -69,6 +73,10 @@ class PartitionHost:
         self.replica_lag_time_max_ms = replica_lag_time_max_ms
         self.wake = wake
         self.isr_updates = isr_updates
+        self.topic_metrics = BrokerTopicMetrics()
+        self.isr_shrinks = 0
+        self.isr_expands = 0
+        self.failed_isr_updates = 0
 
 
 class Partition:
@@ -76,6 +84,8 @@ class Partition:
         self.partition = partition
         self.is_internal = is_internal(partition.topic)
         self.host = host
+        self.topic_metrics = host.topic_metrics.replica_added(partition.topic)
+        self.is_closed = False
         self.log: Log | None = None
         self.leader_log: Log | None = None  # `log` while this broker leads, else None
         self.leader_id = NO_LEADER
@@ -111,7 +121,7 @@ class Partition:
     def make_leader(self, state: LeaderAndIsrPartitionState, log: Log, monotonic_ms: int) -> bool:
         """Becomes the leader, or updates the state of a partition that it leads. True if it did not lead before."""
         if state.partition_epoch < self.partition_epoch:
-            _log.info("Skipped becoming leader of %s: partition epoch %d is older than ours", self.partition, state.partition_epoch)
+            self._log_skipped("become-leader", state, f"the leader is already at a newer partition epoch {self.partition_epoch}")
             return False
         is_new_leader = not self.is_leader
         self._take_assignment(state)
@@ -121,6 +131,8 @@ class Partition:
         self.log = self.leader_log = log
         if state.leader_epoch > self.leader_epoch:
             self._begin_epoch(log, state, is_new_leader, monotonic_ms)
+        else:
+            self._log_skipped("become-leader", state, f"it is already the leader with leader epoch {self.leader_epoch}")
         self.partition_epoch = state.partition_epoch
         self.leader_id = self.host.broker_id
         if self.maybe_increment_leader_high_watermark(log):
@@ -129,15 +141,25 @@ class Partition:
 
     def _begin_epoch(self, log: Log, state: LeaderAndIsrPartitionState, is_new_leader: bool, monotonic_ms: int) -> None:
         start_offset = log.log_end_offset
-        _log.info(
-            "Leader of %s starts at leader epoch %d from offset %d with partition epoch %d, high watermark %d, ISR %s",
-            self.partition,
-            state.leader_epoch,
-            start_offset,
-            state.partition_epoch,
-            log.high_watermark,
-            state.isr,
-        )
+        if _state_changes.isEnabledFor(logging.INFO):
+            _state_changes.info(
+                "[Broker id=%d] Leader %s with topic id %s starts at leader epoch %d from offset %d with partition epoch %d, "
+                "high watermark %d, ISR %s, adding replicas %s and removing replicas %s %s. "
+                "Previous leader %s and previous leader epoch was %d.",
+                self.host.broker_id,
+                self.partition,
+                _option(log.topic_id),
+                state.leader_epoch,
+                start_offset,
+                state.partition_epoch,
+                log.high_watermark,
+                _ids(state.isr),
+                _ids(state.adding_replicas),
+                _ids(state.removing_replicas),
+                "(under-min-isr)" if self.is_under_min_isr else "",
+                _option(None if self.leader_id == NO_LEADER else self.leader_id),
+                self.leader_epoch,
+            )
         # Now and not with the first record: a follower that compares epochs must see that this epoch has begun.
         log.epochs.assign(state.leader_epoch, start_offset)
         for replica in self.remote_replicas.values():
@@ -148,9 +170,25 @@ class Partition:
     def make_follower(self, state: LeaderAndIsrPartitionState, log: Log) -> bool:
         """Follows another broker. True if the leader epoch is new."""
         if state.partition_epoch < self.partition_epoch:
-            _log.info("Skipped becoming follower of %s: partition epoch %d is older than ours", self.partition, state.partition_epoch)
+            self._log_skipped("become-follower", state, f"the follower is already at a newer partition epoch {self.partition_epoch}")
             return False
         is_new_epoch = state.leader_epoch > self.leader_epoch
+        if not is_new_epoch:
+            self._log_skipped("become-follower", state, f"it is already a follower with leader epoch {self.leader_epoch}")
+        elif _state_changes.isEnabledFor(logging.INFO):
+            _state_changes.info(
+                "[Broker id=%d] Follower %s starts at leader epoch %d from offset %d with partition epoch %d and high watermark %d. "
+                "Current leader is %d. Previous leader %s and previous leader epoch was %d.",
+                self.host.broker_id,
+                self.partition,
+                state.leader_epoch,
+                log.log_end_offset,
+                state.partition_epoch,
+                log.high_watermark,
+                state.leader,
+                _option(None if self.leader_id == NO_LEADER else self.leader_id),
+                self.leader_epoch,
+            )
         self._take_assignment(state)
         self.remote_replicas = {}
         self.isr.commit([])
@@ -160,8 +198,19 @@ class Partition:
         self.leader_epoch = state.leader_epoch
         self.leader_epoch_start_offset = None
         self.partition_epoch = state.partition_epoch
-        _log.info("Follower of %s starts at leader epoch %d from offset %d", self.partition, state.leader_epoch, log.log_end_offset)
         return is_new_epoch
+
+    def _log_skipped(self, change: str, state: LeaderAndIsrPartitionState, reason: str) -> None:
+        if _state_changes.isEnabledFor(logging.INFO):
+            _state_changes.info(
+                "[Broker id=%d] Skipped the %s state change for %s with topic id %s and partition state %s since %s.",
+                self.host.broker_id,
+                change,
+                self.partition,
+                _option(self.topic_id),
+                kafka_text(state),
+                reason,
+            )
 
     def _take_assignment(self, state: LeaderAndIsrPartitionState) -> None:
         self.controller_epoch = state.controller_epoch
@@ -177,6 +226,9 @@ class Partition:
 
     def close(self) -> None:
         """The replica is deleted, or its disk failed."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.host.topic_metrics.replica_removed(self.partition.topic)
         self.log = self.leader_log = None
         self.leader_epoch_start_offset = None
         self.remote_replicas = {}
@@ -187,7 +239,7 @@ class Partition:
     def append_records_to_leader(self, append: LogAppend, required_acks: int) -> PartitionAppend:
         """Raises TakesTurns if more than `append.at_once` bytes of records have to be validated."""
         log = self._log_to_append_to(required_acks)
-        return self._appended(log, log.append_as_leader(append, self.leader_epoch))
+        return self._appended(log, append, log.append_as_leader(append, self.leader_epoch))
 
     def long_validation(self, append: LogAppend) -> LongValidation:
         """The validation of records that TakesTurns was raised for."""
@@ -198,7 +250,7 @@ class Partition:
     def append_validated_to_leader(self, validated: Validated, append: LogAppend, required_acks: int) -> PartitionAppend:
         """As `append_records_to_leader`, for the outcome of a long validation."""
         log = self._log_to_append_to(required_acks)
-        return self._appended(log, log.append_validated(validated, append, self.leader_epoch))
+        return self._appended(log, append, log.append_validated(validated, append, self.leader_epoch))
 
     def _log_to_append_to(self, required_acks: int) -> Log:
         log = self.leader_log
@@ -208,7 +260,15 @@ class Partition:
             self._require_enough_replicas(log)
         return log
 
-    def _appended(self, log: Log, info: LogAppendInfo) -> PartitionAppend:
+    def _appended(self, log: Log, append: LogAppend, info: LogAppendInfo) -> PartitionAppend:
+        metrics = self.topic_metrics
+        metrics.total_produces += 1
+        metrics.bytes_in += append.end - append.start
+        if info.first_offset >= 0:
+            metrics.messages_in += info.last_offset - info.first_offset + 1
+        if info.converted_records != 0:
+            metrics.produce_conversions += info.converted_records
+            self.host.topic_metrics.converted_produces.record(info.conversion_ns, info.temporary_bytes)
         # If no other replica is in sync, the append itself moves the high watermark.
         moved = self.maybe_increment_leader_high_watermark(log)
         return PartitionAppend(
@@ -376,3 +436,12 @@ class Partition:
             f"Failed to find {'leader' if require_leader else ''} log for partition {self.partition} with leader epoch "
             f"{current_leader_epoch}. The current leader is {self.leader_id} and the current epoch {self.leader_epoch}"
         )
+
+
+def _option(value: object) -> str:
+    """As Scala prints an Option."""
+    return "None" if value is None else f"Some({value})"
+
+
+def _ids(broker_ids: list[int]) -> str:
+    return f"[{','.join(map(str, broker_ids))}]"

@@ -36,6 +36,8 @@ class DownConversion:
         self._magic = magic
         self._first_offset = first_offset
         self._pieces: list[bytes] = []
+        self.records = 0  # how many were converted
+        self.temporary_bytes = 0  # the size of the converted batches
 
     @property
     def converted(self) -> bytes:
@@ -59,6 +61,9 @@ class DownConversion:
             if self._pieces and size + len(piece) > len(self._data):
                 return
             if piece:
+                if batch.magic > self._magic:
+                    self.records += max(0, batch.count)
+                    self.temporary_bytes += len(piece)
                 self._pieces.append(piece)
                 size += len(piece)
             since_pause += batch.size

@@ -53,6 +53,10 @@ class FetchContext:
         """Called once, with an answer for each requested partition."""
         return fetch_response(answers)
 
+    def throttled_response(self) -> FetchResponse:
+        """The response without records to a client above its quota, instead of `response`. No session is made."""
+        return FetchResponse()
+
 
 class FetchManager:
     def __init__(self, cache: FetchSessionCache, clock: SteadyClock) -> None:
@@ -160,6 +164,11 @@ class _IncrementalContext(FetchContext):
         if session.epoch != self._epoch:  # another request has used the session since
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
         return fetch_response(session.take_news(answers), session.id)
+
+    def throttled_response(self) -> FetchResponse:
+        session = self._session
+        error = ErrorCode.NONE if session.epoch == self._epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        return FetchResponse(error_code=error, session_id=session.id)
 
 
 class _ErrorContext(FetchContext):

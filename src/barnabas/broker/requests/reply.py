@@ -64,6 +64,10 @@ class Reply(Generic[M]):
     def complete_without_response(self) -> None:
         """The client expects no response: Produce with acks=0."""
         self._end()
+        usage = self.request.usage
+        if usage is not None:
+            usage.is_exempt = True
+            usage.charge()
         self.request.exchange.no_response()
 
     def close_connection(self) -> None:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Coroutine, Generator, Iterable, Iterator
+from typing import Any, Final, TypeVar
+
+from barnabas.broker.scheduling.steps import StepTimer, timed
 
 T = TypeVar("T")
 
@@ -24,11 +26,13 @@ _Queue = deque[tuple["asyncio.Future[None]", object]]  # a future that is done a
 
 
 class Turns:
-    """`taken` counts the turns. `last_taker` had the last one, for the log."""
+    """`taken` counts the turns. `last_taker` had the last one, for the log. `usage` counts the time of the request that is being handled
+    now, if its client has a quota on time."""
 
     def __init__(self) -> None:
         self.taken = 0
         self.last_taker: object = None
+        self.usage: StepTimer | None = None
         self._brokers: _Queue = deque()
         self._clients: _Queue = deque()
         self._is_brokers_turn = False
@@ -57,6 +61,11 @@ class Turns:
             except StopIteration as end:
                 result: T = end.value
                 return result
+
+    def counted(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """The same work, whose steps count for the request that is being handled now. Not for work that an event of another request may
+        begin, such as the end of a wait in the purgatory: that has to be `timed` for its own request."""
+        return timed(self.usage, work)
 
     def _give(self) -> None:
         """Gives the next turn. Its taker runs in the next iteration of the loop, and so does this function for the turn after."""

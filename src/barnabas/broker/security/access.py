@@ -39,11 +39,13 @@ class Access:
         logs_allowed: bool = True,
         logs_denied: bool = True,
     ) -> bool:
-        if self.authorizer is None:
+        authorizer = self.authorizer
+        if authorizer is None:
             return True
-        return self.authorizer.authorize(
-            request.session, Action(operation, resource_type, name, logs_allowed, logs_denied, request.api.name)
-        )
+        session = request.session
+        if authorizer.allows_unlogged(session, operation, resource_type, name):
+            return True
+        return authorizer.authorize(session, Action(operation, resource_type, name, logs_allowed, logs_denied, request.api.name))
 
     def allows_on_cluster(self, request: Request[Any], operation: AclOperation, logs_denied: bool = True) -> bool:
         return self.allows(request, operation, ResourceType.CLUSTER, CLUSTER_NAME, True, logs_denied)

@@ -7,6 +7,7 @@ authenticated.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ from barnabas.broker.security.principals.ssl_principal_mapper import SslPrincipa
 from barnabas.broker.security.python_class import instance_of
 from barnabas.endpoint import SecurityProtocol
 from barnabas.security.distinguished_name import subject_of
+from barnabas.security.kerberos import default_realm, gssapi_library, kerberos_reason
 from barnabas.security.principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 SETTING: Final = "principal.builder.class"
 KAFKAS_CLASS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +74,32 @@ class DefaultPrincipalBuilder(PrincipalBuilder):
         return context.authorization_id
 
 
-def principal_builder(config: BrokerConfig, listener_name: str) -> PrincipalBuilder:
-    """The principal builder of a listener. Raises InvalidConfig."""
+def principal_builder(config: BrokerConfig, listener_name: str, uses_kerberos: bool = False) -> PrincipalBuilder:
+    """The principal builder of a listener. `uses_kerberos` says that the listener enables GSSAPI. Raises InvalidConfig."""
     name = config.for_listener(listener_name, SETTING)
     if name == KAFKAS_CLASS:
         return DefaultPrincipalBuilder(
             SslPrincipalMapper(config.for_listener(listener_name, "ssl.principal.mapping.rules")),
-            KerberosShortNamer(default_realm(), config.for_listener(listener_name, "sasl.kerberos.principal.to.local.rules")),
+            KerberosShortNamer(
+                _default_realm(listener_name) if uses_kerberos else "",
+                config.for_listener(listener_name, "sasl.kerberos.principal.to.local.rules"),
+            ),
         )
     builder = instance_of(name, SETTING, PrincipalBuilder)
     builder.configure(dict(config.properties))
     return builder
 
 
-def default_realm() -> str:
-    """The default realm of this machine's Kerberos settings; empty if there is none, or the extra `gssapi` is not installed."""
+def _default_realm(listener_name: str) -> str:
+    """Empty if this machine has none: then the rule DEFAULT applies to no principal, as in Kafka."""
+    library = gssapi_library(f"sasl.enabled.mechanisms of listener {listener_name}")
     try:
-        import gssapi  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-        name = gssapi.Name("any", gssapi.NameType.user).canonicalize(gssapi.MechType.kerberos)
-        return str(name).partition("@")[2]
-    except Exception:  # the library is missing, or Kerberos is not set up: then no name has the default realm
+        return default_realm(library)
+    except library.exceptions.GSSError as error:
+        _log.warning(
+            "Listener %s: Kerberos has no default realm (%s), so the rule DEFAULT of sasl.kerberos.principal.to.local.rules applies to no "
+            "principal; set default_realm in krb5.conf",
+            listener_name,
+            kerberos_reason(error),
+        )
         return ""

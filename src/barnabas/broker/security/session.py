@@ -7,15 +7,21 @@ anew at each re-authentication.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from barnabas.broker.security.client_host import client_host
 from barnabas.security.principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from barnabas.broker.security.authorizer.decision_cache import ClientDecisions
 
 
 class Session:
     """`host` is the address of the client in Java's notation, as ACLs name it. `expires_ms` is in the broker's monotonic time; None: the
-    session does not expire. `is_token` says that the client authenticated with a delegation token, and so may not create another."""
+    session does not expire. `is_token` says that the client authenticated with a delegation token, and so may not create another.
+    `decisions` are those of the authorizer about this principal and host."""
 
-    __slots__ = ("expires_ms", "host", "is_token", "mechanism", "principal")
+    __slots__ = ("decisions", "expires_ms", "host", "is_token", "mechanism", "principal")
 
     def __init__(
         self,
@@ -31,6 +37,7 @@ class Session:
         self.mechanism = mechanism
         self.expires_ms = expires_ms
         self.is_token = is_token
+        self.decisions: ClientDecisions | None = None
 
     def __repr__(self) -> str:
         return f"{self.principal} from {self.host}"

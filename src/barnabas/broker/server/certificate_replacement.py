@@ -70,6 +70,8 @@ class CertificateReplacement:
                 _log.exception("The files of ssl.keystore.* and ssl.truststore.* could not be compared")
 
     def _use(self, listener_name: str, tls: ListenerTls) -> None:
+        if listener_name not in self._sockets.listeners:
+            return  # metrics.listener, which replaces its certificate by itself
         self._sockets.listeners[listener_name].use_tls(tls.context)
         current = self._config.current
         if self._cluster is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.config import BrokerConfig
 from barnabas.storage.compaction.config import CleanerConfig
-from barnabas.storage.log_manager import LogManagerConfig
+from barnabas.storage.management.log_manager_config import LogManagerConfig
 from barnabas.storage.producers.state import ProducerStateConfig
 
 

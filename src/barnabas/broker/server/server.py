@@ -9,27 +9,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.cluster.controller_config import controller_config
-from barnabas.broker.cluster.controller_requests import ControllerRequests
+from barnabas.broker.cluster.controller_requests import ControlRequests
 from barnabas.broker.cluster.local_channel import LocalChannel
-from barnabas.broker.cluster.registration import register
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.config.config_manager import ConfigManager
+from barnabas.broker.config.log_levels import LogLevels
 from barnabas.broker.descriptors import guard_of
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.environment import CODEC_THREADS, Environment
+from barnabas.broker.exposition.observed import BrokerState, Observed
 from barnabas.broker.groups.group_coordinator_service import GroupCoordinatorService
+from barnabas.broker.metrics.request_kinds import RequestKinds
+from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.replication.long_appends import LongAppends
 from barnabas.broker.replication.long_reads import LongReads
 from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.requests.fetch_session import FetchManager, FetchSessionCache
+from barnabas.broker.requests.request_log import RequestLog, refresh_all
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.security.access import Access
@@ -41,11 +45,20 @@ from barnabas.broker.security.sasl.listeners import SaslListeners
 from barnabas.broker.security.scram_users import ScramUsers
 from barnabas.broker.security.tls.listener_certificates import ListenerCertificates
 from barnabas.broker.server import identity
+from barnabas.broker.server.background_tasks import BackgroundTasks
 from barnabas.broker.server.certificate_replacement import CertificateReplacement
 from barnabas.broker.server.housekeeping import Housekeeping
-from barnabas.broker.server.log_manager_config import cleaner_config, log_manager_config
+from barnabas.broker.server.log_manager_config import log_manager_config
+from barnabas.broker.server.metadata_session import MetadataSession
+from barnabas.broker.server.metrics_outputs import MetricsOutputs
 from barnabas.broker.server.network_config import network_config
+from barnabas.broker.server.own_registration import OwnRegistration
+from barnabas.broker.server.quota_changes import QuotaChanges, connection_rates, load_callback
+from barnabas.broker.server.settings_changes import SettingsChanges
+from barnabas.broker.server.stray_logs import strays
 from barnabas.broker.server.token_config import delegation_tokens
+from barnabas.broker.telemetry.client_metrics_manager import ClientMetricsManager
+from barnabas.broker.telemetry.received_metrics import ReceivedMetrics
 from barnabas.broker.topics.admin_manager import AdminManager
 from barnabas.broker.topics.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.topics.features import FeatureLevels
@@ -53,6 +66,7 @@ from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.broker.transactions.producer_ids import ProducerIdManager
 from barnabas.broker.transactions.transaction_coordinator_service import TransactionCoordinatorService
 from barnabas.broker.waiting.expirations import Expirations
+from barnabas.config_def import LONG_MAX, InvalidConfig
 from barnabas.controller.controller import Controller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.endpoint import EndPoint
@@ -60,26 +74,23 @@ from barnabas.errors import DuplicateBrokerRegistration
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree
 from barnabas.metadata.client import TreeClient
-from barnabas.metadata.errors import SessionExpired, StoreUnusable
-from barnabas.metadata.tree import Create, CreateMode, Tree
+from barnabas.metadata.errors import SessionExpired
+from barnabas.metadata.tree import Create, CreateMode
 from barnabas.metadata.znodes import admin as admin_znodes
-from barnabas.metadata.znodes import cluster
 from barnabas.network.server import SocketServer
 from barnabas.security.new_user import NewUser
 from barnabas.storage.directory.clean_shutdown import NO_BROKER_EPOCH
-from barnabas.storage.log.log import Log
 from barnabas.storage.log_manager import AllLogDirsFailed, LogManager
+from barnabas.storage.management.log_manager_hooks import LogManagerHooks
 from barnabas.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster.cluster_member import ClusterMember
     from barnabas.broker.cluster.remote_channel import RemoteChannel
+    from barnabas.broker.exposition.metrics_listener import MetricsServer
 
-STORE_NAME: Final = "barnabas.db"  # a plain file among the partition directories, which both Kafka and Barnabas ignore when they load logs
 SHUTDOWN_TIMEOUT_MS: Final = 10_000
-SESSION_RETRY_S: Final = 1.0
 START_ATTEMPTS: Final = 5
-REGISTRATION_PATIENCE_MS: Final = 20_000  # added to the session timeout: a ZooKeeper server may grant a longer one than requested
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +100,7 @@ class BrokerServer:
     `new_users` are created before the broker serves a connection, unless they exist."""
 
     broker: Broker
+    observed: Observed
     groups: GroupCoordinatorService
     transactions: TransactionCoordinatorService
     sockets: SocketServer
@@ -107,12 +119,14 @@ class BrokerServer:
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()  # done when the broker cannot continue
         self._loop = asyncio.get_running_loop()
         self._random = self._environment.random
-        self._tree_path = tree_path or f"{config.text('metadata.log.dir') or config.log_dirs[0]}/{STORE_NAME}"
         self._new_users = new_users
-        self._background_tasks: set[asyncio.Future[Any]] = set()
+        self._background = BackgroundTasks()
+        self._session = MetadataSession(config, self._environment, tree_path, self._background, self._fail)
         self._cluster: ClusterMember | None = None  # None where the metadata store is not shared with other brokers
-        self._is_clustered = bool((config.text("zookeeper.connect") or "").strip()) or self._environment.is_shared
+        self._is_clustered = self._session.is_shared
         self._broker_epoch = NO_BROKER_EPOCH  # until the broker is registered
+        self._registration = OwnRegistration(config)
+        self._dispatcher: RequestDispatcher | None = None  # None until the ports are bound
         self._cleanup = AsyncExitStack()  # stops the started parts in reverse order
 
     @property
@@ -120,21 +134,37 @@ class BrokerServer:
         """The listeners with the ports that they are bound to."""
         return [replace(listener, port=self.sockets.port(listener.listener_name)) for listener in self.config.broker_listeners]
 
+    @property
+    def metrics(self) -> MetricsServer | None:
+        """None without metrics.listener, metric.reporters and metrics.otlp.endpoint."""
+        return self._metrics_outputs.server
+
     async def start(self) -> None:
         """Returns when the broker serves requests. If it raises, the parts that were started are stopped again."""
         started_ms = self.clock.monotonic_ms()
-        attempts = START_ATTEMPTS
-        while not await self._is_started(is_last=attempts == 1):
-            attempts -= 1
+        for line in self.config.without_effect():
+            _log.warning("%s", line)
+        limit_ms = self.config.number("server.max.startup.time.ms")
+        try:
+            async with asyncio.timeout(limit_ms / 1000 if limit_ms < LONG_MAX else None) as timeout:
+                await self._attempt()
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            raise InvalidConfig(f"The broker did not start within server.max.startup.time.ms={limit_ms}: raise it, or remove it") from None
+        self.observed.state = BrokerState.RUNNING
+        self._metrics_outputs.broker_runs()
         _log.info("[BrokerServer id=%d] started in %d ms", self.broker.broker_id, self.clock.monotonic_ms() - started_ms)
 
     async def shutdown(self, timeout_ms: int = SHUTDOWN_TIMEOUT_MS) -> None:
         """Completes the requests in process, for `timeout_ms` at most, then closes the logs cleanly."""
         _log.info("[BrokerServer id=%d] shutting down", self.broker.broker_id)
+        self.observed.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         if self._cluster is not None and self.config.flag("controlled.shutdown.enable"):
             from barnabas.broker.cluster.controlled_shutdown import controlled_shutdown
 
             await controlled_shutdown(self.broker, self._cluster, self.config)
+        self.observed.state = BrokerState.SHUTTING_DOWN
         await self.sockets.stop_accepting()
         self._expirations.complete_all()  # so that the shutdown does not wait for a fetch that waits for records,
         self.transactions.shutdown()  # nor for an EndTxn that waits for replicas,
@@ -142,6 +172,11 @@ class BrokerServer:
         await self.sockets.shutdown(timeout_ms)
         await self._cleanup.aclose()
         _log.info("[BrokerServer id=%d] shut down completed", self.broker.broker_id)
+
+    async def _attempt(self) -> None:
+        attempts = START_ATTEMPTS
+        while not await self._is_started(is_last=attempts == 1):
+            attempts -= 1
 
     async def _is_started(self, is_last: bool) -> bool:
         """False where the metadata session expired, as on a busy machine: the broker is not registered yet and can start again."""
@@ -173,19 +208,29 @@ class BrokerServer:
         for log_dir in log_dirs:
             log_dir.require_owner(cluster_id, broker_id)
         self.broker = self._build(cluster_id, broker_id, tree, log_manager)
+        self.observed = Observed(
+            self.broker, RequestKinds(), self._expirations, lambda: {**self.groups.metrics(), **self.transactions.metrics()}
+        )
+        self.observed.channel_queues = lambda: self._channel.queues
         self._cleanup.callback(self.broker.admin.shutdown)
         for part in (self.broker.topic_creation, self.broker.producer_ids, self.broker.features, self.broker.configs):
             self._cleanup.push_async_callback(part.close)
-        self.broker.configs.on_broker_change.append(self._settings_changed)
-        self.broker.configs.on_user_change.append(self.broker.scram_users.user_changed)
+        self._changes = SettingsChanges(self.broker, self._registration, self._background, self._cluster)
+        self._changes.listen()
+        self._connection_rates = connection_rates(self.config)
+        QuotaChanges(self.broker, self._connection_rates).listen()
+        self._cleanup.callback(self.broker.quotas.close)
         await self.broker.scram_users.create(self._new_users)
         self._cleanup.push_async_callback(self.broker.tokens.close)
         await self.broker.tokens.start(lambda: self.broker.controller.is_active)
         await self.broker.configs.start()
         await self._start_authorizer()
         await self._start_sasl()
-        for _ in log_manager.loading(self.clock.now_ms(), await self._strays()):
+        await self._start_metrics()
+        self.observed.state = BrokerState.RECOVERY
+        for _ in log_manager.loading(self.clock.now_ms(), await strays(AdminTree(tree, self._random))):
             await asyncio.sleep(0)  # keeps the metadata session alive during the loading
+        self.observed.state = BrokerState.STARTING
         self._cleanup.callback(self._close_logs, log_manager)
         if self._cluster is not None:
             self._cleanup.push_async_callback(self._cluster.close)  # no fetcher may append to a closed log
@@ -209,6 +254,16 @@ class BrokerServer:
             self._cleanup.callback(asyncio.ensure_future(self._clear_away(self._cluster, log_manager)).cancel)
             await self._cluster.initial_metadata.wait_a_while()
 
+    async def _start_metrics(self) -> None:
+        self._certificates = ListenerCertificates(self.broker.config.current, self._is_clustered)
+        self._metrics_outputs = MetricsOutputs(self.observed, self.config, self._measure_requests)
+        self._cleanup.push_async_callback(self._metrics_outputs.stop)
+        await self._metrics_outputs.start(self._sasl, self._certificates, self._sasl_threads)
+
+    def _measure_requests(self) -> None:
+        if self._dispatcher is not None:
+            self._dispatcher.measure_requests(self.observed.kinds)
+
     async def _start_authorizer(self) -> None:
         authorizer = self.broker.access.authorizer
         if authorizer is not None:
@@ -217,7 +272,19 @@ class BrokerServer:
 
     def _open_log_dirs(self) -> LogManager:
         """Locks the log directories, so that no other process writes what this one reads."""
-        log_manager = LogManager(self._environment.files, self.config.log_dirs, self.config.log_config(), log_manager_config(self.config))
+        self._flush_requested = asyncio.Event()
+        log_manager = LogManager(
+            self._environment.files,
+            self.config.log_dirs,
+            self.config.log_config(),
+            log_manager_config(self.config),
+            hooks=LogManagerHooks(
+                dir_failed=lambda path: self.broker.replica_manager.log_dir_failed(path),
+                flush_requested=self._flush_requested.set,
+                flushed=lambda log: self.broker.replica_manager.log_flushed(log),
+            ),
+            cordoned_dirs=self.config.cordoned_log_dirs,
+        )
         self._release_dirs = self._cleanup.enter_context(ExitStack())
         for log_dir in log_manager.dirs.values():
             self._release_dirs.callback(log_dir.release)
@@ -239,50 +306,14 @@ class BrokerServer:
         log_manager.shutdown(self.clock.monotonic_ms(), self._broker_epoch)
 
     async def _open_tree(self) -> TreeClient:
-        store = await self._open_store()
+        store = await self._session.open_store()
         self._cleanup.push_async_callback(store.close)
-        self._tree = tree = TreeClient(store, self._tree_expired)
+        tree = self._session.client(store)
         await tree.connect()
         self._cleanup.push_async_callback(tree.close)
-        self._cleanup.push_async_callback(self._stop_background)
+        self._cleanup.push_async_callback(self._background.stop)
         await tree.ensure_all(paths.PERSISTENT_PATHS)
         return tree
-
-    async def _open_store(self) -> Tree:
-        if self._environment.tree is None and self._is_clustered:
-            from barnabas.broker.cluster import cluster_member  # noqa: F401 - a slow import while the session is open would let it expire
-            from barnabas.broker.server.zookeeper_store import zookeeper_tree
-
-            return zookeeper_tree(self.config, self._random)
-        return await self._environment.open_tree(self._tree_path)
-
-    def _tree_expired(self) -> None:
-        if self._is_clustered:
-            self._in_background(self._renew_session())
-        else:
-            self._fail(RuntimeError(f"The session with the metadata store {self._tree_path} has ended"))
-
-    async def _renew_session(self) -> None:
-        """Opens a new session. The old one took this broker's registration with it: its controller has resigned, and in the new session the
-        broker registers and runs for controller again."""
-        while True:
-            try:
-                await self._tree.reinitialize()
-                return
-            except StoreUnusable as error:
-                _log.warning("No new session with the metadata store yet: %s", error)
-            await asyncio.sleep(SESSION_RETRY_S)
-
-    async def _stop_background(self) -> None:
-        tasks = list(self._background_tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background_tasks.add(task)
-        task.add_done_callback(self._background_tasks.discard)
 
     def _build(self, cluster_id: str, broker_id: int, tree: TreeClient, log_manager: LogManager) -> Broker:
         config, clock, purgatory = DynamicBrokerConfig(self.config), self.clock, self._expirations.new_purgatory
@@ -290,7 +321,14 @@ class BrokerServer:
         admin_tree = AdminTree(tree, self._random)
         metadata_cache = MetadataCache(broker_id)
         configs = ConfigManager(
-            broker_id=broker_id, tree=tree, admin_tree=admin_tree, config=config, log_manager=log_manager, clock=clock, turns=turns
+            broker_id=broker_id,
+            tree=tree,
+            admin_tree=admin_tree,
+            config=config,
+            log_manager=log_manager,
+            clock=clock,
+            log_levels=LogLevels(on_change=refresh_all),
+            turns=turns,
         )
         replica_manager = self._build_replica_manager(config, configs, tree, log_manager, metadata_cache, turns)
         controller = Controller(
@@ -344,7 +382,13 @@ class BrokerServer:
             credentials=credentials,
             scram_users=ScramUsers(admin_tree, credentials, configs.process_changes, turns.next),
             tokens=delegation_tokens(self.config, tree, credentials, clock, self._random),
-            access=Access(load_authorizer(self.config.properties, tree, clock.now_ms)),
+            client_metrics=ClientMetricsManager(
+                ReceivedMetrics(self.config.number("barnabas.telemetry.series.max")),
+                self.config.number("telemetry.max.bytes"),
+                self._random,
+            ),
+            quotas=ClientQuotas(self.config.number, load_callback(self.config)),
+            access=Access(load_authorizer(self.config.properties, tree, clock.monotonic_ms)),
             cluster=self._cluster,
         )
 
@@ -365,7 +409,7 @@ class BrokerServer:
             long_reads = LongReads(replicas, turns)
             self._cleanup.callback(long_appends.close)
             self._cleanup.callback(long_reads.close)
-            controller_requests = ControllerRequests(replicas, configs, self._disk_threads)
+            controller_requests = ControlRequests(replicas, configs, self._disk_threads)
             if not self._is_clustered:
                 self._channel: LocalChannel | RemoteChannel = LocalChannel({broker_id: controller_requests.handle})
                 return ReplicaParts(long_appends, long_reads)
@@ -390,78 +434,53 @@ class BrokerServer:
 
     async def _start_sasl(self) -> None:
         """Before the logs are loaded: a wrong SASL setting stops the start at once."""
-        threads = self._environment.sasl_threads()
+        threads = self._sasl_threads = self._environment.sasl_threads()
         self._cleanup.callback(threads.shutdown, wait=False, cancel_futures=True)  # a callback handler may wait for long
         self._sasl = SaslListeners(self.broker.config.current, self.broker.credentials, self.clock, self._random, threads)
         self._cleanup.push_async_callback(self._sasl.close)
         await self._sasl.start()
+        self.observed.sasl = self._sasl.by_name
+
+    def _make_request_log(self) -> RequestLog:
+        config = self.broker.config
+        return RequestLog(lambda: config.current.number("barnabas.request.log.slow.ms"))
 
     async def _open_sockets(self) -> None:
         """Binds the ports. Requests are not processed yet."""
         authentications = listener_authentications(self.config) | self._sasl.by_name
+        self._dispatcher = RequestDispatcher(
+            self.broker,
+            self.config.listeners_of_brokers,
+            Authentication(authentications),
+            None if self.metrics is None else self.observed.kinds,
+            self._make_request_log(),
+        )
         self.sockets = SocketServer(
             network_config(self.broker.config.current),
-            RequestDispatcher(self.broker, self.config.listeners_of_brokers, Authentication(authentications)),
+            self._dispatcher,
             inter_broker_listener=self.config.inter_broker_listener_name,
             control_plane_listener=self.config.control_plane_listener_name,
             monotonic_ms=self.clock.monotonic_ms,
             descriptors=guard_of(self._environment.files),
+            on_closed=self.broker.client_metrics.disconnected,
+            address_rates=self._connection_rates,
         )
-        certificates = ListenerCertificates(self.broker.config.current, self._is_clustered)
-        await self.sockets.start(self.config.broker_listeners, certificates.contexts)
+        self.observed.sockets = self.sockets
+        await self.sockets.start(self.config.broker_listeners, self._certificates.contexts)
         self._cleanup.push_async_callback(self.sockets.shutdown, 0)
-        self.broker.configs.on_broker_change.append(self._limits_changed)
-        self._replace_certificates(certificates)
+        self._changes.listen_for(self.sockets)
+        self._replace_certificates()
 
-    def _replace_certificates(self, certificates: ListenerCertificates) -> None:
+    def _replace_certificates(self) -> None:
         config = self.broker.config
-        replacement = CertificateReplacement(config, certificates, self.sockets, self._cluster, self._disk_threads)
+        replacement = CertificateReplacement(config, self._certificates, self.sockets, self._cluster, self._disk_threads)
         config.validators.append(replacement.validate)
         self.broker.configs.on_broker_change.append(replacement.settings_changed)
         replacement.start()
         self._cleanup.push_async_callback(replacement.stop)
 
-    def _settings_changed(self, changed: frozenset[str]) -> None:
-        """Applies dynamic settings: those changed while the broker runs, and those that were stored before this start."""
-        current = self.broker.config.current
-        if any(name.startswith("log.cleaner.") for name in changed):
-            self.broker.replica_manager.log_manager.cleaner.reconfigure(cleaner_config(current))
-        producers = self.broker.replica_manager.log_manager.config.producers  # shared by all logs
-        producers.producer_id_expiration_ms = current.number("producer.id.expiration.ms")
-        producers.transaction_verification_enabled = current.flag("transaction.partition.verification.enable")
-        controller, is_unclean_enabled = self.broker.controller, current.flag("unclean.leader.election.enable")
-        controller.config.unclean_leader_election_enable = is_unclean_enabled
-        if "unclean.leader.election.enable" in changed and is_unclean_enabled and controller.is_active:
-            controller.enable_unclean_leader_election()
-
-    def _limits_changed(self, changed: frozenset[str]) -> None:
-        if any("max.connection" in name for name in changed):
-            self.sockets.reconfigure_quotas(network_config(self.broker.config.current))
-
-    async def _strays(self) -> Callable[[Log], bool]:
-        """Whether a log is stray: its topic was deleted, or deleted and created again, while this broker was down. A stray log is not
-        served. It keeps its directory name until the first LeaderAndIsr of the controller: see LogManager.clear_away."""
-        admin_tree = AdminTree(self.broker.tree, self._random)
-        assignments = await admin_tree.topic_assignments(await admin_tree.all_topics())
-
-        def is_stray(log: Log) -> bool:
-            topic = assignments.get(log.partition.topic)
-            if topic is None:
-                return True
-            return log.topic_id is not None and topic.topic_id is not None and log.topic_id != topic.topic_id
-
-        return is_stray
-
     async def _register(self) -> None:
-        """Creates the broker's znode. The zxid of its creation is the broker epoch."""
-        registration = cluster.BrokerRegistration(
-            endpoints=tuple(self.advertised),
-            timestamp=self.clock.now_ms(),
-            rack=self.config.text("broker.rack"),
-            features={name: {"min_version": low, "max_version": high} for name, (low, high) in self.broker.features.supported.items()},
-        )
-        patience_ms = 2 * self.config.number("zookeeper.session.timeout.ms") + REGISTRATION_PATIENCE_MS
-        self._broker_epoch = await register(self.broker.tree, self.broker.broker_id, registration, patience_ms)
+        self._broker_epoch = await self._registration.register(self.broker, self.advertised)
         if self._cluster is not None:
             self._cluster.broker_epoch = self._broker_epoch
 
@@ -482,7 +501,16 @@ class BrokerServer:
         ]
 
     def _start_housekeeping(self, log_manager: LogManager) -> None:
-        housekeeping = Housekeeping(log_manager, self.clock, self._disk_threads, self.broker.replica_manager.advance_moves, self._fail)
+        housekeeping = Housekeeping(
+            log_manager,
+            self.clock,
+            self._disk_threads,
+            self._flush_requested,
+            self.broker.replica_manager.advance_moves,
+            self._fail,
+            self.observed.flush_us,
+        )
+        self.observed.housekeeping = housekeeping
         housekeeping.start()
         self._cleanup.push_async_callback(housekeeping.stop)
 
@@ -507,7 +535,7 @@ class BrokerServer:
             return
         node = f"{paths.LOG_DIR_EVENT_NOTIFICATION}/{paths.LOG_DIR_EVENT_PREFIX}"
         event = Create(node, admin_znodes.encode_log_dir_event(self.broker.broker_id), CreateMode.PERSISTENT_SEQUENTIAL)
-        self._in_background(self.broker.tree.handle([event]))
+        self._background.start(self.broker.tree.handle([event]))
 
     def _fail(self, error: BaseException) -> None:
         """Completes `failed`: the broker cannot continue, and its owner shuts it down."""

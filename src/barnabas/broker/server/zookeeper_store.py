@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import ssl
 from random import Random
 from typing import Final
 
-from barnabas.broker.config import BROKER_CONFIGS, BrokerConfig
+from barnabas.broker.config import BrokerConfig
 from barnabas.config_def import InvalidConfig
 from barnabas.metadata.zookeeper.access import of_creator, open_to_all
 from barnabas.metadata.zookeeper.address import parse
@@ -15,13 +14,25 @@ from barnabas.metadata.zookeeper.digest_md5 import SaslUser
 from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
 from barnabas.security.jaas import parse_jaas
-from barnabas.security.tls.contexts import client_context
-from barnabas.security.tls.settings import TLS_SETTINGS, TlsSettings
+from barnabas.security.tls.renewed_context import RenewedContext
+from barnabas.security.tls.settings import TlsSettings
 
 # Kafka reads its user and password for ZooKeeper from a JAAS file of Java. Barnabas reads them from settings, or, as user:password, from
 # one of these environment variables: for SASL with DIGEST-MD5, and for ZooKeeper's own scheme `digest`, which needs no users there.
 SASL_VARIABLE: Final = "BARNABAS_ZOOKEEPER_SASL"
 CREDENTIALS_VARIABLE: Final = "BARNABAS_ZOOKEEPER_DIGEST"
+
+_TLS: Final = (
+    "zookeeper.ssl.cipher.suites",
+    "zookeeper.ssl.enabled.protocols",
+    "zookeeper.ssl.keystore.location",
+    "zookeeper.ssl.keystore.password",
+    "zookeeper.ssl.keystore.type",
+    "zookeeper.ssl.protocol",
+    "zookeeper.ssl.truststore.location",
+    "zookeeper.ssl.truststore.password",
+    "zookeeper.ssl.truststore.type",
+)
 
 
 def zookeeper_tree(config: BrokerConfig, random: Random) -> ZooKeeperTree:
@@ -44,7 +55,7 @@ def zookeeper_tree(config: BrokerConfig, random: Random) -> ZooKeeperTree:
             access_of=of_creator if sets_acl else open_to_all,
             credentials=[("digest", digest.encode())] if digest else (),
             sasl=sasl,
-            tls=_tls(config) if config.flag("zookeeper.ssl.client.enable") else None,
+            tls=_tls(config).current if config.flag("zookeeper.ssl.client.enable") else None,
             random=random,
         )
     )
@@ -88,7 +99,7 @@ def _jaas_user(text: str) -> SaslUser:
     return SaslUser(options["username"], options["password"])
 
 
-def _tls(config: BrokerConfig) -> ssl.SSLContext:
-    values = {name: config[f"zookeeper.{name}"] for name in TLS_SETTINGS if f"zookeeper.{name}" in BROKER_CONFIGS}
+def _tls(config: BrokerConfig) -> RenewedContext:
+    values = {name.removeprefix("zookeeper."): config[name] for name in _TLS}
     checks_host = bool(config.text("zookeeper.ssl.endpoint.identification.algorithm"))
-    return client_context(TlsSettings(values, prefix="zookeeper."), checks_host)
+    return RenewedContext(TlsSettings(values, prefix="zookeeper."), checks_host)

@@ -31,7 +31,7 @@ from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.broker.topics.topic_plan import PARTITIONS_PER_REQUEST_MAX, Assignment, TopicPlanner
 from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.controller.elections import ElectionStrategy
-from barnabas.errors import InvalidTopic, KafkaError, NotController, RequestTimedOut, UnknownTopicOrPartition
+from barnabas.errors import InvalidTopic, KafkaError, NotController, PolicyViolation, RequestTimedOut, UnknownTopicOrPartition
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree, PlannedTopic
 from barnabas.metadata.client import TreeClient
@@ -76,6 +76,9 @@ class ActiveController(Protocol):
     @property
     def is_active(self) -> bool: ...
 
+    @property
+    def cordoned_brokers(self) -> frozenset[int]: ...
+
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
     ) -> Mapping[TopicPartition, int | KafkaError]: ...
@@ -99,8 +102,9 @@ class TopicCreation:
 
 
 class AdminManager:
-    """Its methods call `on_wait` when a request goes into the purgatory. With a timeout of 0 or less the change is made without waiting for
-    it: as in Kafka, the result is then REQUEST_TIMED_OUT."""
+    """Its methods call `on_wait` when a request goes into the purgatory, and `on_change` with the number of partitions before those of a
+    topic are created or deleted; a KafkaError of `on_change` is the result of that topic. With a timeout of 0 or less the change is made
+    without waiting for it: as in Kafka, the result is then REQUEST_TIMED_OUT."""
 
     def __init__(
         self,
@@ -133,11 +137,18 @@ class AdminManager:
 
     @_requires_session
     async def create_topics(
-        self, topics: Sequence[CreatableTopic], timeout_ms: int, validate_only: bool = False, on_wait: Callable[[], None] = lambda: None
+        self,
+        topics: Sequence[CreatableTopic],
+        timeout_ms: int,
+        validate_only: bool = False,
+        on_wait: Callable[[], None] = lambda: None,
+        on_change: Callable[[int], None] = lambda partitions: None,
     ) -> list[TopicCreation]:
         """The results in the order of `topics`, whose names are unique."""
         self._check_controller()
         planned = await self._plan(topics)
+        if not validate_only:
+            planned = [_allowed(plan, on_change) for plan in planned]
         new = [plan for plan in planned if isinstance(plan, PlannedTopic)]
         if validate_only:
             ids: list[Uuid | KafkaError] = [Uuid.random(self._random) for _ in new]
@@ -158,7 +169,11 @@ class AdminManager:
 
     @_requires_session
     async def delete_topics(
-        self, names: Sequence[str], timeout_ms: int, on_wait: Callable[[], None] = lambda: None
+        self,
+        names: Sequence[str],
+        timeout_ms: int,
+        on_wait: Callable[[], None] = lambda: None,
+        on_change: Callable[[int], None] = lambda partitions: None,
     ) -> dict[str, KafkaError | None]:
         """An error, or None, by name. Also waits for a topic whose deletion was already requested."""
         self._check_controller()
@@ -166,6 +181,9 @@ class AdminManager:
         outcomes: dict[str, KafkaError | None] = {
             name: None if name in existing else UnknownTopicOrPartition("This server does not host this topic-partition.") for name in names
         }
+        for name, error in outcomes.items():
+            if error is None:
+                outcomes[name] = _refusal(on_change, self._cache.partition_count(name) or 0)
         deletable = [name for name, error in outcomes.items() if error is None]
         if not deletable:
             return outcomes
@@ -184,6 +202,7 @@ class AdminManager:
         timeout_ms: int,
         validate_only: bool = False,
         on_wait: Callable[[], None] = lambda: None,
+        on_change: Callable[[int], None] = lambda partitions: None,
     ) -> dict[str, KafkaError | None]:
         """An error, or None, by name. The names in `topics` are unique."""
         self._check_controller()
@@ -198,7 +217,7 @@ class AdminManager:
                     raise InvalidTopic("The topic is queued for deletion.")
                 if topic.name not in existing:
                     raise UnknownTopicOrPartition
-                new, grown[topic.name] = await self._add_partitions(topic, allowed, validate_only)
+                new, grown[topic.name] = await self._add_partitions(topic, allowed, validate_only, on_change)
                 allowed -= new
                 outcomes[topic.name] = None
             except KafkaError as error:
@@ -268,20 +287,27 @@ class AdminManager:
                 names.add(plan.name)
                 planned.append(plan)
             except KafkaError as error:
+                if isinstance(error, PolicyViolation):
+                    _log.info("Topic %s is not created: %s", topic.name, error)
                 planned.append(error)
             except Exception as error:  # a policy is code of the operator and may raise anything
                 _log.exception("The check of new topic %s failed", topic.name)
                 planned.append(KafkaError(str(error)))
         return planned
 
-    async def _add_partitions(self, request: CreatePartitionsTopic, allowed: int, validate_only: bool) -> tuple[int, list[int]]:
+    async def _add_partitions(
+        self, request: CreatePartitionsTopic, allowed: int, validate_only: bool, on_change: Callable[[int], None]
+    ) -> tuple[int, list[int]]:
         """The number of added partitions, and all partitions of the topic."""
         brokers = self._brokers()
         added: Assignment = {}
 
         def plan(topic: TopicAssignment) -> Assignment:
             nonlocal added
+            is_first_attempt = not added
             added = self._planner.new_partitions(request, topic, brokers, allowed)
+            if is_first_attempt and not validate_only:
+                on_change(len(added))
             return added
 
         topic = await self._admin_tree.add_partitions(request.name, plan, validate_only=validate_only)
@@ -331,7 +357,22 @@ class AdminManager:
         self._purgatory.check_and_complete(_METADATA)
 
     def _brokers(self) -> list[BrokerMetadata]:
-        return [BrokerMetadata(broker.id, broker.rack) for broker in self._cache.alive_brokers()]
+        cordoned = self._controller.cordoned_brokers
+        return [BrokerMetadata(broker.id, broker.rack, broker.id in cordoned) for broker in self._cache.alive_brokers()]
+
+
+def _allowed(plan: PlannedTopic | KafkaError, on_change: Callable[[int], None]) -> PlannedTopic | KafkaError:
+    if isinstance(plan, KafkaError):
+        return plan
+    return _refusal(on_change, len(plan.assignment)) or plan
+
+
+def _refusal(on_change: Callable[[int], None], partitions: int) -> KafkaError | None:
+    try:
+        on_change(partitions)
+    except KafkaError as error:
+        return error
+    return None
 
 
 def _creation(plan: PlannedTopic, topic_id: Uuid | KafkaError) -> TopicCreation:

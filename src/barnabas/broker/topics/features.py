@@ -82,8 +82,21 @@ class FeatureLevels:
         self._check(levels)
         self.finalized, self.epoch = levels, node.stat.version
 
+    async def registered(self) -> dict[int, dict[str, Levels]]:
+        """The registered brokers, with the levels that each supports."""
+        children = await self._tree.children(paths.BROKER_IDS)
+        brokers = {}
+        for broker_id in map(int, children.names if children is not None else ()):
+            node = await self._tree.get(paths.broker_id(broker_id))
+            if node is not None:  # else the broker has just stopped
+                features = decode_broker(broker_id, node.data).features
+                brokers[broker_id] = {
+                    name: Levels(versions.get("min_version", 0), versions.get("max_version", 0)) for name, versions in features.items()
+                }
+        return brokers
+
     async def finalize(self, levels: Mapping[str, int]) -> None:
-        """Writes the levels of the cluster. Raises BadVersion if they were changed since they were read."""
+        """Writes the levels of the cluster. Raises BadVersion or NodeExists if they were changed or created since they were read."""
         self._check(levels)
         data = encode_features(FeatureZNode(dict(levels)))
         if self.epoch == UNKNOWN_EPOCH:
@@ -146,15 +159,9 @@ class FeatureLevels:
             await self.read()  # another broker wrote first
 
     async def _is_supported_by_all(self, name: str, level: int) -> bool:
-        registered = await self._tree.children(paths.BROKER_IDS)
-        for broker_id in map(int, registered.names if registered is not None else ()):
-            node = await self._tree.get(paths.broker_id(broker_id))
-            if node is None:
-                continue  # the broker has just stopped
-            versions = decode_broker(broker_id, node.data).features.get(name, {})
-            if not versions.get("min_version", 0) <= level <= versions.get("max_version", 0):
-                return False
-        return True
+        unsupported = Levels(0, 0)
+        ranges = [levels.get(name, unsupported) for levels in (await self.registered()).values()]
+        return all(lowest <= level <= highest for lowest, highest in ranges)
 
     def _read_again(self) -> None:
         """Called inside a commit of the metadata store, so the read is scheduled. A change during a read causes another read."""

@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterable, KeysView
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas import loggers
 from barnabas.endpoint import EndPoint, SecurityProtocol
+from barnabas.loggers import TRACE
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.message_text import kafka_text
 from barnabas.protocol.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
 from barnabas.protocol.messages.update_metadata_request import (
     UpdateMetadataBroker,
@@ -24,7 +27,8 @@ from barnabas.topic_name import is_internal
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
+_state_changes: Final = logging.getLogger(loggers.STATE_CHANGE)
 
 LEADER_DURING_DELETE: Final = -2  # the leader of a partition whose topic is being deleted
 NO_LEADER: Final = -1
@@ -59,20 +63,55 @@ class MetadataCache:
         # Topics as in a Metadata response, by listener and style: building ten thousand partitions costs more than sending them.
         self._built: dict[tuple[str, int], dict[str, MetadataResponseTopic]] = {}
 
-    def update(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
+    def update(self, request: UpdateMetadataRequest, correlation_id: int = loggers.NO_CORRELATION_ID) -> list[TopicPartition]:
         """Applies an UpdateMetadata and returns the deleted partitions. The cost depends on the size of the request, not of the cache."""
         self.controller_id = request.controller_id if request.controller_id >= 0 else None
         self._update_brokers(request.live_brokers)
+        is_traced = _state_changes.isEnabledFor(TRACE)
+        cached = 0
         deleted: dict[TopicPartition, None] = {}
         for topic in request.topic_states:
             self._set_topic_id(topic.topic_name, topic.topic_id)
             self._update_partitions(topic.topic_name, topic.partition_states, deleted)
+            cached += len(topic.partition_states)
+            if is_traced:
+                self._trace(topic.topic_name, topic.partition_states, request, correlation_id)
         for state in request.ungrouped_partition_states:  # v4 and before
             self._update_partitions(state.topic_name, [state], deleted)
+            cached += 1
+            if is_traced:
+                self._trace(state.topic_name, [state], request, correlation_id)
+        _state_changes.info(
+            "[Broker id=%d] Add %d partitions and deleted %d partitions from metadata cache in response to UpdateMetadata request sent by "
+            "controller %d epoch %d with correlation id %d",
+            self.broker_id,
+            cached - len(deleted),
+            len(deleted),
+            request.controller_id,
+            request.controller_epoch,
+            correlation_id,
+        )
         for callback in self.on_update:
             callback()
         self._notify_topics_changed(request)
         return list(deleted)
+
+    def _trace(self, topic: str, states: list[UpdateMetadataPartitionState], request: UpdateMetadataRequest, correlation_id: int) -> None:
+        for state in states:
+            partition = TopicPartition(topic, state.partition_index)
+            if state.leader == LEADER_DURING_DELETE:
+                change = f"Deleted partition {partition} from metadata cache"
+            else:
+                change = f"Cached leader info {kafka_text(state)} for partition {partition}"
+            _state_changes.log(
+                TRACE,
+                "[Broker id=%d] %s in response to UpdateMetadata request sent by controller %d epoch %d with correlation id %d",
+                self.broker_id,
+                change,
+                request.controller_id,
+                request.controller_epoch,
+                correlation_id,
+            )
 
     def topics(self) -> KeysView[str]:
         return self._partitions.keys()

@@ -77,7 +77,7 @@ class TopicPlanner:
         first_replicas = present[min(present)].replicas
         if request.assignments is not None:
             return _manual_additions(request, len(present), len(first_replicas), additional, brokers)
-        brokers = without_partial_racks(brokers)
+        brokers = without_partial_racks(_open(brokers))
         start = next((index for index, broker in enumerate(brokers) if broker.id >= first_replicas[0]), 0)
         _check_replication_factor(len(first_replicas), brokers)
         return assign_replicas_to_brokers(
@@ -106,8 +106,9 @@ class TopicPlanner:
         replication_factor = topic.replication_factor
         if replication_factor == DEFAULT:
             replication_factor = self._config.current.number("default.replication.factor")
-        _check_replication_factor(replication_factor, brokers)
-        return assign_replicas_to_brokers(without_partial_racks(brokers), self._partition_count(topic), replication_factor, self._random)
+        usable = _open(brokers)
+        _check_replication_factor(replication_factor, usable)
+        return assign_replicas_to_brokers(without_partial_racks(usable), self._partition_count(topic), replication_factor, self._random)
 
     def _apply_policy(self, topic: CreatableTopic, assignment: Assignment, config: Mapping[str, str]) -> None:
         if self._policy is None:
@@ -117,6 +118,11 @@ class TopicPlanner:
         else:
             metadata = CreateTopicMetadata(topic.name, len(assignment), len(assignment[0]), None, config)
         self._policy.validate(metadata)
+
+
+def _open(brokers: Sequence[BrokerMetadata]) -> list[BrokerMetadata]:
+    """The brokers that get new replicas: not those whose log directories are all cordoned."""
+    return [broker for broker in brokers if not broker.is_cordoned]
 
 
 def _check_replication_factor(replication_factor: int, brokers: Sequence[BrokerMetadata]) -> None:
@@ -162,11 +168,15 @@ def _check_replicas(replicas: Sequence[int], replication_factor: int | None, bro
     """Kafka's checks: every broker is registered, none occurs twice, and the replication factor is that of the other partitions."""
     if not replicas:
         raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
-    registered = {broker.id for broker in brokers}
+    registered = {broker.id: broker for broker in brokers}
     seen: set[int] = set()
     for broker in sorted(replicas):
         if broker not in registered:
             raise InvalidReplicaAssignment(f"The manual partition assignment includes broker {broker}, but no such broker is registered.")
+        if registered[broker].is_cordoned:
+            raise InvalidReplicaAssignment(
+                f"The manual partition assignment includes broker {broker}, but all its log directories are cordoned."
+            )
         if broker in seen:
             raise InvalidReplicaAssignment(f"The manual partition assignment includes the broker {broker} more than once.")
         seen.add(broker)

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, Protocol
+
+from mypy_extensions import i64
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
@@ -19,6 +22,7 @@ from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.coordinator.runtime import Scheduler
 from barnabas.errors import KafkaError, NotLeaderOrFollower
+from barnabas.metrics.histogram import Histogram
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.producers.verification import SENTINEL, VerificationGuard
 from barnabas.topic_name import TRANSACTION_STATE
@@ -123,7 +127,7 @@ class LocalVerifier:
 class _PendingVerification:
     """A verification that was requested. `sequences` has the base sequence of the first batch of each partition, -1 if there is none."""
 
-    __slots__ = ("on_done", "producer_epoch", "producer_id", "retry_until_ms", "sequences", "support", "transactional_id")
+    __slots__ = ("began_ns", "on_done", "producer_epoch", "producer_id", "retry_until_ms", "sequences", "support", "transactional_id")
 
     def __init__(
         self,
@@ -142,6 +146,7 @@ class _PendingVerification:
         self.sequences = sequences
         self.retry_until_ms = retry_until_ms
         self.on_done = on_done
+        self.began_ns: i64 = 0  # of the question to the coordinator
 
 
 class TransactionVerification:
@@ -162,6 +167,7 @@ class TransactionVerification:
         self._clock = clock
         self._scheduler = scheduler
         self._waiting: dict[str, deque[_PendingVerification]] = {}  # by transactional id, while a verification of that id runs
+        self.times_us = Histogram()  # of questions to a coordinator, in microseconds
         self.failures = 0  # partitions that a coordinator did not verify
 
     def verify(
@@ -211,6 +217,7 @@ class TransactionVerification:
             self._done(pending, errors, guards)
             return
         self._waiting.setdefault(pending.transactional_id, deque())
+        pending.began_ns = perf_counter_ns()
         self._verifier.add_or_verify(
             pending.transactional_id,
             pending.producer_id,
@@ -233,6 +240,7 @@ class TransactionVerification:
         )
 
     def _answered(self, pending: _PendingVerification, errors: Errors, guards: Guards, codes: Mapping[TopicPartition, int]) -> None:
+        self.times_us.record((perf_counter_ns() - pending.began_ns) // 1000)
         failed = {partition: _producer_code(code, pending.support) for partition, code in codes.items() if code != 0}
         if _CONCURRENT_TRANSACTIONS in failed.values() and self._clock.monotonic_ms() < pending.retry_until_ms:
             backoff_ms = self._config.current.number("add.partitions.to.txn.retry.backoff.ms")

@@ -60,6 +60,7 @@ class DelayedFetch(DelayedOperation):
 
     def try_complete(self) -> bool:
         accumulated = 0
+        is_throttled = self._params.is_from_follower and self._replica_manager.quotas.leader.is_in_use
         for (key, request), start in zip(self._requested, self._read_at, strict=True):
             if start is None:
                 continue
@@ -67,12 +68,20 @@ class DelayedFetch(DelayedOperation):
                 partition = self._replica_manager.partition_or_raise(key.partition)
                 log = partition.local_log(request.current_leader_epoch, self._params.fetch_only_leader)
                 available = _bytes_available(start, _readable_end(log, self._params.isolation), request.max_bytes)
-                if available < 0 or start.offset > log.log_end_offset or _has_diverged(partition, log, request):
+                if start.offset > log.log_end_offset or _has_diverged(partition, log, request):
+                    return self.force_complete()
+                if is_throttled and available != 0 and self._must_wait(partition):
+                    continue
+                if available < 0:
                     return self.force_complete()
             except KafkaError:
                 return self.force_complete()  # no longer the leader, another epoch, a failed disk: the read reports which
             accumulated += available
         return accumulated >= self._params.min_bytes and self.force_complete()
+
+    def _must_wait(self, partition: Partition) -> bool:
+        replica_manager = self._replica_manager
+        return replica_manager.must_wait(partition, self._params.replica_id, replica_manager.clock.monotonic_ms())
 
     def on_complete(self) -> None:
         self._replica_manager.read_after_waiting(self._params, self._requested, self._on_done)

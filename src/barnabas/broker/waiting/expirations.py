@@ -21,7 +21,7 @@ class Expirations:
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
         self._clock = clock
-        self._purgatories: list[DelayedOperationPurgatory[Any]] = []
+        self.purgatories: list[DelayedOperationPurgatory[Any]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._next_ms = _NEVER
 
@@ -30,12 +30,12 @@ class Expirations:
         purgatory: DelayedOperationPurgatory[Any] = DelayedOperationPurgatory(
             name, self._clock.monotonic_ms(), purge_interval, self._wake_at
         )
-        self._purgatories.append(purgatory)
+        self.purgatories.append(purgatory)
         return purgatory
 
     def complete_all(self) -> None:
         """Completes all operations of all purgatories."""
-        for purgatory in self._purgatories:
+        for purgatory in self.purgatories:
             purgatory.complete_all()
 
     def stop(self) -> None:
@@ -55,7 +55,7 @@ class Expirations:
         self._timer = None
         self._next_ms = _NEVER
         monotonic_ms = self._clock.monotonic_ms()
-        for purgatory in self._purgatories:
+        for purgatory in self.purgatories:
             purgatory.advance(monotonic_ms)
             next_ms = purgatory.next_expiry_ms()
             if next_ms is not None:

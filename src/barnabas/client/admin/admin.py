@@ -102,6 +102,7 @@ class Admin:
     describe_cluster = _blocking(AsyncAdmin.describe_cluster)
     describe_api_versions = _blocking(AsyncAdmin.describe_api_versions)
     unregister_broker = _blocking(AsyncAdmin.unregister_broker)
+    controlled_shutdown = _blocking(AsyncAdmin.controlled_shutdown)
     describe_metadata_quorum = _blocking(AsyncAdmin.describe_metadata_quorum)
     add_raft_voter = _blocking(AsyncAdmin.add_raft_voter)
     remove_raft_voter = _blocking(AsyncAdmin.remove_raft_voter)

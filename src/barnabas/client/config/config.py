@@ -106,9 +106,9 @@ class ClientConfig:
         unread = [name for name in names if name not in misspelled]
         if unread and not self._uses.may_be_all:
             _warn_once(f"These configurations '{unread}' were supplied but are not used yet.")
-        for name in sorted(WITHOUT_EFFECT & self.keys.keys() & self._given.keys()):
+        for name in sorted(WITHOUT_EFFECT.keys() & self.keys.keys() & self._given.keys()):
             if self._values[name] != self.keys[name].default:
-                _warn_once(f"The configuration {name} has no effect here.")
+                _warn_once(f"The configuration {name} has no effect here, because {WITHOUT_EFFECT[name]}")
 
     def instance(self, name: str, known: Mapping[str, Callable[..., Any]] | None = None) -> Any:
         """The object for a setting of type CLASS: see `load`. None if it is not set."""

@@ -1,36 +1,12 @@
-"""Settings of Java's clients that these clients do not read. A value other than the default causes a warning."""
+"""Settings of Java's clients that these clients accept and do not read, by reason. A value other than the default causes a warning."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-_OF_JAVA: Final = (
-    "sasl.login.class",
-    "security.providers",
-    "ssl.keymanager.algorithm",
-    "ssl.provider",
-    "ssl.secure.random.implementation",
-    "ssl.trustmanager.algorithm",
-)
-_OF_KERBEROS: Final = (
-    "sasl.kerberos.kinit.cmd",
-    "sasl.kerberos.min.time.before.relogin",
-    "sasl.kerberos.ticket.renew.jitter",
-    "sasl.kerberos.ticket.renew.window.factor",
-)
-# These clients do not sign assertions.
-_OF_ASSERTIONS: Final = (
-    "sasl.oauthbearer.assertion.algorithm",
-    "sasl.oauthbearer.assertion.claim.aud",
-    "sasl.oauthbearer.assertion.claim.exp.seconds",
-    "sasl.oauthbearer.assertion.claim.iss",
-    "sasl.oauthbearer.assertion.claim.jti.include",
-    "sasl.oauthbearer.assertion.claim.nbf.seconds",
-    "sasl.oauthbearer.assertion.claim.sub",
-    "sasl.oauthbearer.assertion.private.key.passphrase",
-    "sasl.oauthbearer.assertion.template.file",
-)
-# The broker validates tokens, not the client.
+from barnabas.security.settings_without_effect import ASSERTIONS, JAVA, JAVA_REASON, KERBEROS, KERBEROS_REASON
+
 _OF_TOKENS: Final = (
     "sasl.oauthbearer.clock.skew.seconds",
     "sasl.oauthbearer.expected.audience",
@@ -49,4 +25,11 @@ _OF_OTHER_CONSUMERS: Final = (
     "share.acquire.mode",
 )
 
-WITHOUT_EFFECT: Final = frozenset((*_OF_JAVA, *_OF_KERBEROS, *_OF_ASSERTIONS, *_OF_TOKENS, *_OF_OTHER_CONSUMERS))
+_BY_REASON: Final = {
+    JAVA_REASON: JAVA,
+    KERBEROS_REASON: KERBEROS,
+    "these clients do not sign assertions: sasl.oauthbearer.assertion.file names a signed one": ASSERTIONS,
+    "the broker validates tokens, not the client": _OF_TOKENS,
+    "it is for share consumers and for tests of Kafka itself": _OF_OTHER_CONSUMERS,
+}
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {name: reason for reason, names in _BY_REASON.items() for name in names}

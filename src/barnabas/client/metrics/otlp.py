@@ -1,13 +1,13 @@
-"""OpenTelemetry's MetricsData encoded with Protobuf: the content of PushTelemetry requests (KIP-714).
+"""OpenTelemetry's MetricsData encoded with Protobuf: the content of PushTelemetry requests (KIP-714), and of a broker's push.
 
-Only what Kafka's clients send is supported: gauges and monotonic sums of one point each, with text attributes. The field numbers are those
+Only what these need is supported: gauges and monotonic sums, with text attributes. The field numbers are those
 of opentelemetry/proto/metrics/v1/metrics.proto.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,13 +40,29 @@ def metrics_data(points: Iterable[Point], resource: Mapping[str, str]) -> bytes:
     return _bytes(1, _bytes(1, about) + _bytes(2, written))
 
 
+def metric_of(name: str, description: str, points: Sequence[Point]) -> bytes:
+    """One metric of several points, which are either gauges or sums, encoded. It must have a point."""
+    return _bytes(1, name.encode()) + _bytes(2, description.encode()) + _data(points)
+
+
+def export_request(metrics: Iterable[bytes], resource: Mapping[str, str], scope: str) -> bytes:
+    """An ExportMetricsServiceRequest of encoded metrics; `scope` names the program that measures."""
+    about = b"".join(_bytes(1, _attribute(key, value)) for key, value in resource.items())
+    written = b"".join(_bytes(2, metric) for metric in metrics)
+    return _bytes(1, _bytes(1, about) + _bytes(2, _bytes(1, _bytes(1, scope.encode())) + written))
+
+
 def _metric(point: Point) -> bytes:
-    data_point = _bytes(1, _data_point(point))
-    if point.temporality:
-        data = _bytes(7, data_point + _key(2, _VARINT) + _varint(point.temporality) + _key(3, _VARINT) + _varint(1))
-    else:
-        data = _bytes(5, data_point)
-    return _bytes(1, point.name.encode()) + data
+    return _bytes(1, point.name.encode()) + _data((point,))
+
+
+def _data(points: Sequence[Point]) -> bytes:
+    """The field gauge or sum of a metric."""
+    data_points = b"".join([_bytes(1, _data_point(point)) for point in points])
+    temporality = points[0].temporality
+    if temporality:
+        return _bytes(7, data_points + _key(2, _VARINT) + _varint(temporality) + _key(3, _VARINT) + _varint(1))
+    return _bytes(5, data_points)
 
 
 def _data_point(point: Point) -> bytes:

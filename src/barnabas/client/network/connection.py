@@ -92,6 +92,7 @@ class Connection(asyncio.BufferedProtocol):
         on_lost: Callable[[Connection, KafkaError], None],
         on_room: Callable[[], None] = lambda: None,
         on_writable: Callable[[], None] = lambda: None,
+        on_throttle: Callable[[int], None] = lambda throttle_ms: None,
     ) -> None:
         self.name = name
         self.host = host  # of the broker, as the client was given it: Kerberos names the service by it
@@ -100,7 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         self.is_writable = True
         self.on_room = on_room  # after a response: another request may be sent
         self.on_writable = on_writable  # the peer was slow to read and has caught up
-        self.on_throttle: Callable[[int], None] = lambda throttle_ms: None
+        self.on_throttle = on_throttle  # the broker is to receive no request for so many milliseconds
         self.last_active_ms = clock.monotonic_ms()
         self._client_id = client_id
         self._clock = clock

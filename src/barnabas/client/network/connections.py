@@ -195,7 +195,9 @@ class Connections:
             raise
         except Exception as error:
             _log.exception("Connecting to node %s failed with an unexpected exception", node)
-            self._end_attempt(node, connection, Disconnected(f"Connecting to {node.place} failed: {error!r}"))
+            # The repr of a UnicodeError has the whole text, which may be a password.
+            shown = type(error).__name__ if isinstance(error, UnicodeError) else repr(error)
+            self._end_attempt(node, connection, Disconnected(f"Connecting to {node.place} failed: {shown}"))
         else:
             self._begin_link(node, connection, versions, lifetime_ms)
 
@@ -263,7 +265,7 @@ class Connections:
         self._changed()
 
     def _new_connection(self, node: Node) -> Connection:
-        connection = Connection(
+        return Connection(
             node.place,
             host=node.host,
             client_id=self._client_id,
@@ -273,9 +275,8 @@ class Connections:
             on_lost=lambda connection, error: self._lost(node, connection, error),
             on_room=self._changed,
             on_writable=lambda: self._notify_ready(node.id),
+            on_throttle=lambda throttle_ms: self._throttle(node.id, throttle_ms),
         )
-        connection.on_throttle = lambda throttle_ms: self._throttle(node.id, throttle_ms)
-        return connection
 
     def _throttle(self, node_id: int, throttle_ms: int) -> None:
         """A quota was exceeded: the broker must receive no request for `throttle_ms`."""

@@ -95,6 +95,8 @@ class BrokerChanges:
             # Keeps the epoch: a greater one is a bounce, which process_broker_change must handle.
             self._context.add_live_broker(live._replace(registration=after))
             self.send_update_metadata(self._context.live_brokers)
+        elif before.is_cordoned != after.is_cordoned:
+            self._context.add_live_broker(live._replace(registration=after))
 
     def process_log_dir_events(self) -> Steps[None]:
         """Sends LeaderAndIsr for all replicas of the brokers: a replica in a failed log directory responds with KAFKA_STORAGE_ERROR."""

@@ -64,7 +64,11 @@ class ElectionRequests:
         requested = yield from steps.read_preferred_elections()
         if requested is None:
             return False
-        outcomes = yield from self.elect(requested, ElectionStrategy.PREFERRED)
+        deleted = [partition for partition in requested if self._context.is_topic_queued_for_deletion(partition.topic)]
+        if deleted:
+            names = ",".join(map(str, deleted))
+            _log.error("Skipping preferred replica election for partitions %s since the respective topics are being deleted", names)
+        outcomes = yield from self.elect([one for one in requested if one not in deleted], ElectionStrategy.PREFERRED)
         for partition, outcome in outcomes.items():
             if isinstance(outcome, KafkaError) and not isinstance(outcome, ElectionNotNeeded):
                 _log.warning("No preferred leader was elected for %s: %s", partition, outcome)

@@ -96,12 +96,24 @@ class Reassignments:
         )
 
     def isr_changed(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
-        """Completes reassignments whose last target replica may have joined the ISR."""
+        """Completes reassignments whose last target replica may have joined the ISR, and logs the progress of the others."""
         for partition in partitions:
             if partition in self._context.partitions_being_reassigned:
                 assignment = self._context.assignment(partition)
-                if (yield from self._is_complete(partition, assignment)):
+                lagging = yield from self._lagging(partition, assignment)
+                self._log_progress(partition, assignment, lagging)
+                if not lagging:
                     yield from self._reassign_or_log(partition, assignment)
+
+    def _log_progress(self, partition: TopicPartition, assignment: ReplicaAssignment, lagging: Sequence[int]) -> None:
+        total = len(assignment.target_replicas)
+        _log.info(
+            "%d/%d replicas have caught up with the leader for partition %s being reassigned. %s",
+            total - len(lagging),
+            total,
+            partition,
+            f"Replica(s) {','.join(map(str, lagging))} still need to catch up" if lagging else "Resuming partition reassignment",
+        )
 
     # --- validation
 
@@ -126,14 +138,15 @@ class Reassignments:
             raise UnknownTopicOrPartition(f"Unable to find partition {partition.topic}:{partition.partition}.")
         if replicas is None:
             return
-        self._check_replicas(replicas)
+        self._check_replicas(partition, replicas)
         before = self._context.assignment(partition).target_replicas
         if not allow_replication_factor_change and len(before) != len(replicas):
             raise InvalidReplicationFactor(f"The replication factor is changed from {len(before)} to {len(replicas)}")
 
-    def _check_replicas(self, replicas: Sequence[int]) -> None:
+    def _check_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         if not replicas:
             raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
+        present = self._context.assignment(partition).replicas
         before: int | None = None
         for broker_id in sorted(replicas):
             if broker_id == before:
@@ -141,6 +154,10 @@ class Reassignments:
             if broker_id not in self._context.live_brokers:
                 raise InvalidReplicaAssignment(
                     f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
+                )
+            if self._context.live_brokers[broker_id].registration.is_cordoned and broker_id not in present:
+                raise InvalidReplicaAssignment(
+                    f"The manual partition assignment includes broker {broker_id}, but all its log directories are cordoned."
                 )
             before = broker_id
 
@@ -199,10 +216,15 @@ class Reassignments:
         self._context.partitions_being_reassigned.add(partition)
 
     def _is_complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Steps[bool]:
+        return not (yield from self._lagging(partition, assignment))
+
+    def _lagging(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Steps[list[int]]:
+        """The target replicas that are not in the ISR yet."""
         if not assignment.is_being_reassigned:
-            return True
+            return []
         state = (yield from steps.read_leadership([partition])).get(partition)
-        return state is not None and set(assignment.target_replicas) <= set(state.isr)
+        in_sync = () if state is None else state.isr
+        return [replica for replica in assignment.target_replicas if replica not in in_sync]
 
     def _complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Steps[None]:
         added = [PartitionAndReplica(partition, replica) for replica in assignment.adding_replicas]

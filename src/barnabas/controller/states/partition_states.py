@@ -14,12 +14,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from barnabas import loggers
 from barnabas.controller import elections, steps
 from barnabas.controller.config import ControllerConfig
 from barnabas.controller.context import ControllerContext, LeaderAndIsr, PartitionStatus
 from barnabas.controller.elections import ElectionResult, ElectionStrategy
 from barnabas.controller.states.request_batch import RequestBatch
 from barnabas.controller.steps import ControllerMoved, StateChangeFailed, Steps
+from barnabas.loggers import TRACE, Prefixed
 from barnabas.metadata.errors import NoNode, SessionExpired, TreeError
 from barnabas.topic_partition import TopicPartition
 
@@ -36,17 +38,22 @@ UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
 ElectionOutcomes = dict[TopicPartition, "LeaderAndIsr | Exception"]
 
 _log = logging.getLogger(__name__)
-_state_changes = logging.getLogger("state.change.logger")
+_state_changes = logging.getLogger(loggers.STATE_CHANGE)
 
 
 class PartitionStateMachine:
-    def __init__(self, context: ControllerContext, config: ControllerConfig, new_batch: Callable[[], RequestBatch]) -> None:
+    def __init__(
+        self, controller_id: int, context: ControllerContext, config: ControllerConfig, new_batch: Callable[[], RequestBatch]
+    ) -> None:
+        self._controller_id = controller_id
+        self._log = Prefixed(_log, f"[PartitionStateMachine controllerId={controller_id}] ")
         self._context = context
         self._config = config
         self._new_batch = new_batch
 
     def startup(self) -> Steps[None]:
         """At a failover: sets the state of each partition from the context, then elects leaders for the partitions without one."""
+        self._log.info("Initializing partition state")
         for partition in self._context.all_partitions():
             state = self._context.leadership.get(partition)
             if state is None:
@@ -56,6 +63,7 @@ class PartitionStateMachine:
             else:
                 status = PartitionStatus.OFFLINE
             self._context.put_partition_state(partition, status)
+        self._log.info("Triggering online partition state changes")
         yield from self.trigger_online()
 
     def trigger_online(self, topic: str | None = None) -> Steps[ElectionOutcomes]:
@@ -77,20 +85,60 @@ class PartitionStateMachine:
         try:
             valid = yield from self._valid(partitions, target)
             if target is not PartitionStatus.ONLINE:
-                yield from steps.in_turns(valid, lambda partition: self._context.put_partition_state(partition, target))
+                yield from steps.in_turns(valid, lambda partition: self._put_state(partition, target))
                 return {}
             batch = self._new_batch()
             outcomes = yield from self._bring_online(valid, strategy, batch)
             batch.send()
             return outcomes
         except ControllerMoved:
-            _log.error("Controller moved to another broker when moving some partitions to %s state", target.name)
+            self._log.error("Controller moved to another broker when moving some partitions to %s state", target)
             raise
         except SessionExpired:
             raise
         except Exception as error:
-            _log.exception("Error while moving some partitions to %s state", target.name)
+            self._log.exception("Error while moving some partitions to %s state", target)
             return dict.fromkeys(partitions, error)
+
+    def _put_state(self, partition: TopicPartition, target: PartitionStatus) -> None:
+        """Changes to a state without a leader, and logs it: a new partition at INFO, the others at TRACE, as Kafka does."""
+        context = self._context
+        if target is PartitionStatus.NEW:
+            if _state_changes.isEnabledFor(logging.INFO):
+                _state_changes.info(
+                    "[Controller id=%d epoch=%d] Changed partition %s state from %s to %s with assigned replicas %s",
+                    self._controller_id,
+                    context.epoch,
+                    partition,
+                    context.partition_state(partition),
+                    target,
+                    ",".join(map(str, context.replicas(partition))),
+                )
+        elif _state_changes.isEnabledFor(TRACE):
+            _state_changes.log(
+                TRACE,
+                "[Controller id=%d epoch=%d] Changed partition %s state from %s to %s",
+                self._controller_id,
+                context.epoch,
+                partition,
+                context.partition_state(partition),
+                target,
+            )
+        context.put_partition_state(partition, target)
+
+    def _put_online(self, partition: TopicPartition, state: LeaderAndIsr) -> None:
+        context = self._context
+        if _state_changes.isEnabledFor(logging.INFO):
+            _state_changes.info(
+                "[Controller id=%d epoch=%d] Changed partition %s from %s to %s with state %s",
+                self._controller_id,
+                context.epoch,
+                partition,
+                context.partition_state(partition),
+                PartitionStatus.ONLINE,
+                state,
+            )
+        context.put_partition_state(partition, PartitionStatus.ONLINE)
 
     def _valid(self, partitions: Sequence[TopicPartition], target: PartitionStatus) -> Steps[list[TopicPartition]]:
         valid: list[TopicPartition] = []
@@ -99,7 +147,7 @@ class PartitionStateMachine:
             if self._context.partition_state(partition) in VALID_PREVIOUS_STATES[target]:
                 valid.append(partition)
             else:
-                self._log_failure(partition, target, f"it can only come from {_names(VALID_PREVIOUS_STATES[target])}")
+                self._log_failure(partition, target, self._invalid_transition(partition, target))
 
         yield from steps.in_turns(partitions, check)
         return valid
@@ -119,7 +167,7 @@ class PartitionStateMachine:
             if isinstance(outcome, Exception):
                 self._log_failure(partition, PartitionStatus.ONLINE, outcome)
             else:
-                self._context.put_partition_state(partition, PartitionStatus.ONLINE)
+                self._put_online(partition, outcome)
         return outcomes
 
     def _initialize(self, partitions: Sequence[TopicPartition], batch: RequestBatch) -> Steps[None]:
@@ -132,8 +180,13 @@ class PartitionStateMachine:
             if live:
                 states[partition] = LeaderAndIsr(live[0], live, controller_epoch=context.epoch)
             else:
-                assigned = list(context.replicas(partition))
-                self._log_failure(partition, PartitionStatus.ONLINE, f"no assigned replica of {assigned} is alive")
+                assigned = ",".join(map(str, context.replicas(partition)))
+                reason = (
+                    f"Controller {self._controller_id} epoch {context.epoch} encountered error during state change of partition "
+                    f"{partition} from New to Online, assigned replicas are [{assigned}], live brokers are "
+                    f"[{','.join(map(str, context.live_brokers))}]. No assigned replica is alive."
+                )
+                self._log_failure(partition, PartitionStatus.NEW, reason)
 
         def announce(written: tuple[TopicPartition, TreeError | None]) -> None:
             partition, error = written
@@ -142,7 +195,7 @@ class PartitionStateMachine:
                 return
             state = context.leadership[partition] = states[partition]
             batch.add_leader_and_isr(state.isr, partition, state, is_new=True)
-            context.put_partition_state(partition, PartitionStatus.ONLINE)
+            self._put_online(partition, state)
 
         yield from steps.in_turns(partitions, choose)
         written = yield from steps.create_states(states, context.epoch_version)
@@ -174,7 +227,14 @@ class PartitionStateMachine:
             outcomes[partition] = outcome
             if isinstance(outcome, LeaderAndIsr):
                 context.leadership[partition] = outcome
-                context.unclean_leader_elections += outcome.leader not in current[partition].isr
+                if outcome.leader not in current[partition].isr:
+                    context.unclean_leader_elections += 1
+                    self._log.warning(
+                        "No broker in ISR is alive for %s. Elect leader %d from live brokers %s. There's potential data loss.",
+                        partition,
+                        outcome.leader,
+                        ",".join(map(str, recipients[partition])),
+                    )
                 batch.add_leader_and_isr(recipients[partition], partition, outcome, is_new=False)
         return outcomes, again
 
@@ -202,7 +262,7 @@ class PartitionStateMachine:
         default = "true" if self._config.unclean_leader_election_enable else "false"
         for topic, config in (yield from steps.read_topic_configs(topics)).items():
             if isinstance(config, TreeError):
-                _log.error("The config of topic %s could not be read, so no unclean leader is elected for it: %s", topic, config)
+                self._log.error("The config of topic %s could not be read, so no unclean leader is elected for it: %s", topic, config)
             elif config.get(UNCLEAN_LEADER_ELECTION_ENABLE, default).strip().lower() == "true":
                 allowed.add(topic)
         return allowed
@@ -215,20 +275,26 @@ class PartitionStateMachine:
             )
         if isinstance(state, NoNode):
             status = self._context.partition_state(partition)
-            return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {partition} in {status.name} state")
+            return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {partition} in {status} state")
         return state
 
-    def _log_failure(self, partition: TopicPartition, target: PartitionStatus, reason: object) -> None:
-        state = self._context.partition_state(partition)
-        _state_changes.error(
-            "Controller epoch %d failed to change state for partition %s from %s to %s: %s",
-            self._context.epoch,
-            partition,
-            state.name,
-            target.name,
-            reason,
+    def _invalid_transition(self, partition: TopicPartition, target: PartitionStatus) -> str:
+        allowed = ",".join(str(state) for state in sorted(VALID_PREVIOUS_STATES[target]))
+        return (
+            f"Partition {partition} should be in one of {allowed} states before moving to {target} state. "
+            f"Instead it is in {self._context.partition_state(partition)} state"
         )
 
-
-def _names(states: frozenset[PartitionStatus]) -> str:
-    return ", ".join(state.name for state in sorted(states))
+    def _log_failure(self, partition: TopicPartition, target: PartitionStatus, reason: object) -> None:
+        epoch = self._context.epoch
+        _state_changes.error(
+            "[Controller id=%d epoch=%d] Controller %d epoch %d failed to change state for partition %s from %s to %s: %s",
+            self._controller_id,
+            epoch,
+            self._controller_id,
+            epoch,
+            partition,
+            self._context.partition_state(partition),
+            target,
+            reason,
+        )

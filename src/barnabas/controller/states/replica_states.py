@@ -17,10 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from barnabas import loggers
 from barnabas.controller import steps
 from barnabas.controller.context import ControllerContext, LeaderAndIsr, PartitionAndReplica, ReplicaStatus
 from barnabas.controller.states.request_batch import RequestBatch
 from barnabas.controller.steps import ControllerMoved, Steps
+from barnabas.loggers import TRACE, Prefixed
 from barnabas.metadata.errors import NoNode, SessionExpired
 from barnabas.metadata.znodes.topics import NO_LEADER, ReplicaAssignment
 from barnabas.topic_partition import TopicPartition
@@ -38,11 +40,13 @@ VALID_PREVIOUS_STATES: Final[Mapping[ReplicaStatus, frozenset[ReplicaStatus]]] =
 }
 
 _log = logging.getLogger(__name__)
-_state_changes = logging.getLogger("state.change.logger")
+_state_changes = logging.getLogger(loggers.STATE_CHANGE)
 
 
 class ReplicaStateMachine:
-    def __init__(self, context: ControllerContext, new_batch: Callable[[], RequestBatch]) -> None:
+    def __init__(self, controller_id: int, context: ControllerContext, new_batch: Callable[[], RequestBatch]) -> None:
+        self._controller_id = controller_id
+        self._log = Prefixed(_log, f"[ReplicaStateMachine controllerId={controller_id}] ")
         self._context = context
         self._new_batch = new_batch
 
@@ -57,7 +61,9 @@ class ReplicaStateMachine:
                 # A dead broker does not respond, so the deletion of its topics must wait for it.
                 self._context.replica_states[replica] = ReplicaStatus.DELETION_INELIGIBLE
                 offline.append(replica)
+        self._log.info("Triggering online replica state changes")
         yield from self.handle_state_changes(online, ReplicaStatus.ONLINE)
+        self._log.info("Triggering offline replica state changes")
         yield from self.handle_state_changes(offline, ReplicaStatus.OFFLINE)
 
     def handle_state_changes(self, replicas: Sequence[PartitionAndReplica], target: ReplicaStatus) -> Steps[None]:
@@ -72,12 +78,12 @@ class ReplicaStateMachine:
                 yield from steps.in_turns(valid, lambda replica: self._change(replica, target, batch))
             batch.send()
         except ControllerMoved:
-            _log.error("Controller moved to another broker when moving some replicas to %s state", target.name)
+            self._log.error("Controller moved to another broker when moving some replicas to %s state", target)
             raise
         except SessionExpired:
             raise
         except Exception:
-            _log.exception("Error while moving some replicas to %s state", target.name)
+            self._log.exception("Error while moving some replicas to %s state", target)
 
     def _valid(self, replicas: Sequence[PartitionAndReplica], target: ReplicaStatus) -> Steps[list[PartitionAndReplica]]:
         allowed = VALID_PREVIOUS_STATES[target]
@@ -87,7 +93,7 @@ class ReplicaStateMachine:
             if self._context.replica_state(replica) in allowed:
                 valid.append(replica)
             else:
-                self._log_failure(replica, target, f"it can only come from {', '.join(state.name for state in sorted(allowed))}")
+                self._log_failure(replica, target, self._invalid_transition(replica, target))
 
         yield from steps.in_turns(replicas, check)
         return valid
@@ -101,9 +107,27 @@ class ReplicaStateMachine:
         elif target is ReplicaStatus.DELETION_STARTED:
             batch.add_stop_replica(replica.replica, replica.partition, delete=True)
         elif target is ReplicaStatus.NON_EXISTENT:
+            self._log_transition(replica, target)
             self._forget(replica)
             return
+        self._put_state(replica, target)
+
+    def _put_state(self, replica: PartitionAndReplica, target: ReplicaStatus) -> None:
+        self._log_transition(replica, target)
         self._context.replica_states[replica] = target
+
+    def _log_transition(self, replica: PartitionAndReplica, target: ReplicaStatus) -> None:
+        if _state_changes.isEnabledFor(TRACE):
+            _state_changes.log(
+                TRACE,
+                "[Controller id=%d epoch=%d] Changed state of replica %d for partition %s from %s to %s",
+                self._controller_id,
+                self._context.epoch,
+                replica.replica,
+                replica.partition,
+                self._context.replica_state(replica),
+                target,
+            )
 
     def _announce_new(self, replica: PartitionAndReplica, batch: RequestBatch) -> bool:
         """Sends LeaderAndIsr for a replica added to an existing partition. A new partition is sent when it gets its leader."""
@@ -111,7 +135,11 @@ class ReplicaStateMachine:
         if state is None:
             return True
         if state.leader == replica.replica:
-            self._log_failure(replica, ReplicaStatus.NEW, "it is being requested to become leader")
+            reason = (
+                f"Replica {replica.replica} for partition {replica.partition} cannot be moved to NewReplica state as it is being requested "
+                "to become leader"
+            )
+            self._log_failure(replica, ReplicaStatus.OFFLINE, reason)  # Kafka names this target
             return False
         batch.add_leader_and_isr((replica.replica,), replica.partition, state, is_new=True)
         return True
@@ -120,7 +148,7 @@ class ReplicaStateMachine:
         if self._context.replica_state(replica) is ReplicaStatus.NEW:
             assignment = self._context.assignment(replica.partition)
             if replica.replica not in assignment.replicas:
-                _log.error("Adding replica %s that is not part of the assignment %s", replica, assignment)
+                self._log.error("Adding replica (%d) that is not part of the assignment %s", replica.replica, assignment)
                 self._context.set_assignment(replica.partition, replace(assignment, replicas=(*assignment.replicas, replica.replica)))
             return
         state = self._context.leadership.get(replica.partition)
@@ -155,15 +183,26 @@ class ReplicaStateMachine:
             yield from steps.in_turns(shrunk.items(), lambda item: self._set_offline(broker_id, *item, batch))
         batch.add_update_metadata(context.live_brokers if never_led else (), never_led)
         for partition in never_led:
-            context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaStatus.OFFLINE
+            self._put_state(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE)
 
     def _set_offline(self, broker_id: int, partition: TopicPartition, state: LeaderAndIsr, batch: RequestBatch) -> None:
         context = self._context
         context.leadership[partition] = state
+        if _state_changes.isEnabledFor(logging.INFO):
+            _state_changes.info(
+                "[Controller id=%d epoch=%d] Partition %s state changed to %s after removing replica %d from the ISR as part of transition "
+                "to %s",
+                self._controller_id,
+                context.epoch,
+                partition,
+                state.with_controller_epoch(),
+                broker_id,
+                ReplicaStatus.OFFLINE,
+            )
         if not context.is_topic_queued_for_deletion(partition.topic):
             others = [replica for replica in context.replicas(partition) if replica != broker_id]
             batch.add_leader_and_isr(others, partition, state, is_new=False)
-        context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaStatus.OFFLINE
+        self._put_state(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE)
 
     def _remove_from_isr(
         self, broker_id: int, partitions: Sequence[TopicPartition]
@@ -192,14 +231,26 @@ class ReplicaStateMachine:
                 self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaStatus.OFFLINE, outcome)
         return done, again
 
+    def _invalid_transition(self, replica: PartitionAndReplica, target: ReplicaStatus) -> str:
+        allowed = ",".join(str(state) for state in sorted(VALID_PREVIOUS_STATES[target]))
+        return (
+            f"Replica {replica} should be in the {allowed} states before moving to {target} state. "
+            f"Instead it is in {self._context.replica_state(replica)} state"
+        )
+
     def _log_failure(self, replica: PartitionAndReplica, target: ReplicaStatus, reason: object) -> None:
+        epoch = self._context.epoch
         _state_changes.error(
-            "Controller epoch %d initiated state change of replica %d for partition %s from %s to %s failed: %s",
-            self._context.epoch,
+            "[Controller id=%d epoch=%d] Controller %d epoch %d initiated state change of replica %d for partition %s from %s to %s "
+            "failed: %s",
+            self._controller_id,
+            epoch,
+            self._controller_id,
+            epoch,
             replica.replica,
             replica.partition,
-            self._context.replica_state(replica).name,
-            target.name,
+            self._context.replica_state(replica),
+            target,
             reason,
         )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import cast
 
+from barnabas import loggers
 from barnabas.controller.channel import ControllerChannel
 from barnabas.controller.context import ControllerContext, LeaderAndIsr, LiveBroker
 from barnabas.controller.events import (
@@ -19,7 +20,9 @@ from barnabas.controller.events import (
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
+from barnabas.loggers import TRACE
 from barnabas.protocol.message import Message
+from barnabas.protocol.message_text import kafka_text
 from barnabas.protocol.messages.leader_and_isr_request import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -40,7 +43,7 @@ from barnabas.protocol.messages.update_metadata_response import UpdateMetadataRe
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
-_state_changes = logging.getLogger("state.change.logger")
+_state_changes = logging.getLogger(loggers.STATE_CHANGE)
 
 
 class RequestBatch:
@@ -132,8 +135,15 @@ class RequestBatch:
                 continue
             leaders = {state.leader for state in states.values()}
             leading = sum(state.leader == broker_id for state in states.values())
+            if _state_changes.isEnabledFor(TRACE):
+                for partition, state in states.items():
+                    role = "become-leader" if state.leader == broker_id else "become-follower"
+                    self._trace(f"{role} LeaderAndIsr", state, broker_id, partition)
             _state_changes.info(
-                "Sending LeaderAndIsr request to broker %d with %d become-leader and %d become-follower partitions",
+                "[Controller id=%d epoch=%d] Sending LeaderAndIsr request to broker %d with %d become-leader and %d become-follower "
+                "partitions",
+                self._controller_id,
+                self._context.epoch,
                 broker_id,
                 leading,
                 len(states) - leading,
@@ -169,7 +179,9 @@ class RequestBatch:
         if not recipients:
             return
         _state_changes.info(
-            "Sending UpdateMetadata request to brokers %s for %d partitions",
+            "[Controller id=%d epoch=%d] Sending UpdateMetadata request to brokers %s for %d partitions",
+            self._controller_id,
+            self._context.epoch,
             [broker.broker_id for broker in recipients],
             len(self._update_metadata),
         )
@@ -196,7 +208,16 @@ class RequestBatch:
             broker = self._context.live_brokers.get(broker_id)
             if broker is None:
                 continue
-            _state_changes.info("Sending StopReplica request for %d replicas to broker %d", len(states), broker_id)
+            if _state_changes.isEnabledFor(TRACE):
+                for partition, state in states.items():
+                    self._trace("StopReplica", state, broker_id, partition)
+            _state_changes.info(
+                "[Controller id=%d epoch=%d] Sending StopReplica request for %d replicas to broker %d",
+                self._controller_id,
+                self._context.epoch,
+                len(states),
+                broker_id,
+            )
             topics: dict[str, StopReplicaTopicState] = {}
             for partition, state in states.items():
                 topic = topics.get(partition.topic)
@@ -211,6 +232,18 @@ class RequestBatch:
             )
             deleted = {partition for partition, state in states.items() if state.delete_partition}
             self._channel.send(broker_id, request, partial(self._stop_replica_response, broker_id, deleted))
+
+    def _trace(self, kind: str, state: Message, broker_id: int, partition: TopicPartition) -> None:
+        _state_changes.log(
+            TRACE,
+            "[Controller id=%d epoch=%d] Sending %s request %s to broker %d for partition %s",
+            self._controller_id,
+            self._context.epoch,
+            kind,
+            kafka_text(state),
+            broker_id,
+            partition,
+        )
 
     def _topic_id(self, topic: str) -> Uuid:
         return self._context.topic_ids.get(topic, Uuid.ZERO)

@@ -20,6 +20,7 @@ from barnabas.controller.states.partition_states import PartitionStateMachine
 from barnabas.controller.states.replica_states import ReplicaStateMachine
 from barnabas.controller.states.request_batch import RequestBatch
 from barnabas.controller.steps import Steps
+from barnabas.loggers import Prefixed
 from barnabas.metadata import paths
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class TopicDeletionManager:
 
     def __init__(
         self,
+        controller_id: int,
         context: ControllerContext,
         config: ControllerConfig,
         replica_states: ReplicaStateMachine,
@@ -37,6 +39,7 @@ class TopicDeletionManager:
         new_batch: Callable[[], RequestBatch],
         forget_topics: Callable[[Iterable[str]], None],
     ) -> None:
+        self._log = Prefixed(_log, f"[Topic Deletion Manager {controller_id}] ")
         self._context = context
         self._config = config
         self._replica_states = replica_states
@@ -50,10 +53,13 @@ class TopicDeletionManager:
 
     def initialize(self, marked: Sequence[str], ineligible: Iterable[str]) -> Steps[None]:
         """At a failover. With delete.topic.enable=false the marks are removed, and the topics stay."""
+        blocked = sorted(ineligible)
+        self._log.info("Initializing manager with initial deletions: %s, initial ineligible deletions: %s", _set(marked), _set(blocked))
         if self.is_enabled:
             self._context.topics_to_be_deleted |= dict.fromkeys(marked)
-            self._context.topics_ineligible_for_deletion |= set(ineligible) & self._context.topics_to_be_deleted.keys()
+            self._context.topics_ineligible_for_deletion |= set(blocked) & self._context.topics_to_be_deleted.keys()
         else:
+            self._log.info("Removing %s since delete topic is disabled", _set(marked))
             yield from self.remove_marks(marked)
 
     def remove_marks(self, topics: Iterable[str]) -> Steps[None]:
@@ -77,24 +83,28 @@ class TopicDeletionManager:
         halted = set(topics) & self._context.topics_to_be_deleted.keys()
         if self.is_enabled and halted:
             self._context.topics_ineligible_for_deletion |= halted
-            _log.info("Halted deletion of topics %s due to %s", ",".join(sorted(halted)), reason)
+            self._log.info("Halted deletion of topics %s due to %s", ",".join(sorted(halted)), reason)
 
     def fail_replica_deletion(self, replicas: Iterable[PartitionAndReplica]) -> Steps[None]:
         """Called for replicas on brokers that failed, or that responded with an error."""
         failed = [replica for replica in replicas if self._context.is_topic_queued_for_deletion(replica.partition.topic)]
         if self.is_enabled and failed:
+            self._log.debug("Deletion failed for replicas %s. Halting deletion for topics %s", _Listed(failed), _Topics(failed))
             yield from self._replica_states.handle_state_changes(failed, ReplicaStatus.DELETION_INELIGIBLE)
             self.mark_ineligible({replica.partition.topic for replica in failed}, "replica deletion failure")
             yield from self.resume_deletions()
 
     def complete_replica_deletion(self, replicas: Iterable[PartitionAndReplica]) -> Steps[None]:
         deleted = [replica for replica in replicas if self._context.is_topic_queued_for_deletion(replica.partition.topic)]
+        self._log.debug("Deletion successfully completed for replicas %s", _Listed(deleted))
         yield from self._replica_states.handle_state_changes(deleted, ReplicaStatus.DELETION_SUCCESSFUL)
         yield from self.resume_deletions()
 
     def resume_deletions(self) -> Steps[None]:
         if not self.is_enabled:
             return
+        if self._context.topics_to_be_deleted:
+            self._log.info("Handling deletion for topics %s", ",".join(self._context.topics_to_be_deleted))
         finished, to_retry, to_start = [], [], []
         for topic in self._context.topics_to_be_deleted:
             states = {self._context.replica_state(replica) for replica in self._context.replicas_of_topic(topic)}
@@ -120,14 +130,17 @@ class TopicDeletionManager:
         yield from steps.delete_topics(topics, self._context.epoch_version)
         for topic in topics:
             self._context.remove_topic(topic)
-            _log.info("Deletion of topic %s successfully completed", topic)
+            self._log.info("Deletion of topic %s successfully completed", topic)
 
     def _make_failed_replicas_offline(self, topics: Sequence[str]) -> Steps[None]:
         failed = [replica for topic in topics for replica in self._context.replicas_in(topic, ReplicaStatus.DELETION_INELIGIBLE)]
+        names = ",".join(topics)
+        self._log.debug("Retrying deletion of topics %s since replicas %s were not successfully deleted", names, _Listed(failed))
         yield from self._replica_states.handle_state_changes(failed, ReplicaStatus.OFFLINE)
 
     def _start(self, topics: Sequence[str]) -> Steps[None]:
-        _log.info("Deletion of topics %s (re)started", ",".join(topics))
+        for topic in topics:
+            self._log.info("Deletion of topic %s (re)started", topic)
         unseen = [topic for topic in topics if topic not in self._context.topics_with_deletion_started]
         partitions = [partition for topic in unseen for partition in self._context.partitions_of(topic)]
         yield from self._partition_states.handle_state_changes(partitions, PartitionStatus.OFFLINE)
@@ -154,7 +167,28 @@ class TopicDeletionManager:
                 living.append(replica)
 
         yield from steps.in_turns([replica for topic in topics for replica in context.replicas_of_topic(topic)], sort)
+        if dead:
+            self._log.debug("Dead Replicas (%s) found for topic %s", _Listed(dead), _Topics(dead))
         yield from self._replica_states.handle_state_changes(dead, ReplicaStatus.DELETION_INELIGIBLE)
         yield from self._replica_states.handle_state_changes(living, ReplicaStatus.OFFLINE)
         yield from self._replica_states.handle_state_changes(living, ReplicaStatus.DELETION_STARTED)
         self.mark_ineligible({replica.partition.topic for replica in dead}, "offline replicas")
+
+
+def _set(topics: Iterable[str]) -> str:
+    return f"Set({', '.join(topics)})"
+
+
+class _Listed:
+    """Replicas in a log line. The text is only made if the line is written."""
+
+    def __init__(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        self._replicas = replicas
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self._replicas))
+
+
+class _Topics(_Listed):
+    def __str__(self) -> str:
+        return ",".join(sorted({replica.partition.topic for replica in self._replicas}))

@@ -60,6 +60,7 @@ class GroupCoordinatorConfig:
     barnabas_offsets_max_bytes: int = 536_870_912
 
     offset_metadata_max_bytes: int = 4_096
+    offsets_commit_required_acks: int = -1
     offsets_commit_timeout_ms: int = 5_000
     offsets_load_buffer_size: int = 5_242_880
     offsets_retention_minutes: int = 10_080

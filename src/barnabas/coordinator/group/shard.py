@@ -102,6 +102,7 @@ class GroupCoordinatorShard:
         self.offsets = OffsetMetadataManager(self.groups, self.classic, config, clock, metrics, memory)
         self.consumer: ConsumerPart | None = None if make_consumer is None else make_consumer(self.groups, self.classic)
         self._config = config
+        self._clock = clock
         self._timer = timer
 
     # -- the classic protocol, for groups of every kind
@@ -187,10 +188,17 @@ class GroupCoordinatorShard:
 
     def expire(self) -> CoordinatorResult[None]:
         """Tombstones of offsets past their retention, and of empty groups that have none left."""
+        started_ms = self._clock.monotonic_ms()
         records: list[CoordinatorRecord] = []
+        of_groups = 0
         for group in self.groups.values():
             if self.offsets.expire(group, records) and group.is_empty:
-                records += group.tombstones()
+                tombstones = group.tombstones()
+                of_groups += len(tombstones)
+                records += tombstones
+        if len(records) > of_groups:
+            taken_ms = self._clock.monotonic_ms() - started_ms
+            log.info("Removed %d expired offsets in %d milliseconds.", len(records) - of_groups, taken_ms)
         self._schedule_expiration()
         return CoordinatorResult(records, atomic=False)
 

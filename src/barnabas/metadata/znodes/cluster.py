@@ -57,6 +57,7 @@ class BrokerRegistration:
     jmx_port: int = -1
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # name -> min_version, max_version
     version: int = BROKER_VERSION
+    is_cordoned: bool = False  # all its log directories are: it gets no new replicas. Kafka 3.9 ignores the field
 
 
 def encode_broker(broker: BrokerRegistration) -> bytes:
@@ -77,6 +78,8 @@ def encode_broker(broker: BrokerRegistration) -> bytes:
     fields["host"] = plain.host if plain is not None else None
     fields["version"] = broker.version
     fields["timestamp"] = str(broker.timestamp)
+    if broker.is_cordoned:
+        fields["cordoned"] = 1
     return json_text.encode(fields)
 
 
@@ -94,6 +97,7 @@ def decode_broker(broker_id: int, data: bytes | None) -> BrokerRegistration:
         jmx_port=fields.integer("jmx_port"),
         features={name: {label: features.nested(name).integer(label) for label in features.nested(name)} for name in features},
         version=version,
+        is_cordoned=fields.integer("cordoned", 0) == 1,
     )
 
 

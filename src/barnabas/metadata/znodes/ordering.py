@@ -52,6 +52,17 @@ def java_properties(keys: Iterable[str]) -> list[str]:
     return [key for entries in bins for _, key in entries]
 
 
+def java_hash_map(keys: Iterable[str]) -> list[str]:
+    """java.util.HashMap that was made for this number of keys: bins to the next power of two, doubled above three quarters."""
+    keys = list(dict.fromkeys(keys))
+    bins = 1
+    while bins < len(keys):
+        bins *= 2
+    while len(keys) > bins * 3 / 4:
+        bins *= 2
+    return sorted(keys, key=lambda key: _spread(java_hash(key) & _MASK) & (bins - 1))
+
+
 def _spread(hashed: int) -> int:
     return hashed ^ (hashed >> 16)
 

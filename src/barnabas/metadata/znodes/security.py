@@ -48,7 +48,7 @@ def decode_acls(path: str, data: bytes | None) -> list[AclEntry]:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourcePattern:
+class AclChange:
     """Kafka's enum names: resource type `TOPIC`, `GROUP` …, pattern type `LITERAL` or `PREFIXED`."""
 
     resource_type: str
@@ -56,7 +56,7 @@ class ResourcePattern:
     pattern_type: str = "LITERAL"
 
 
-def encode_acl_change(pattern: ResourcePattern) -> bytes:
+def encode_acl_change(pattern: AclChange) -> bytes:
     if pattern.pattern_type == "LITERAL":
         return f"{pattern.resource_type}:{pattern.name}".encode()
     return json_text.encode(
@@ -64,27 +64,27 @@ def encode_acl_change(pattern: ResourcePattern) -> bytes:
     )
 
 
-def decode_acl_change(path: str, data: bytes | None) -> ResourcePattern:
+def decode_acl_change(path: str, data: bytes | None) -> AclChange:
     """Depends on the path: a node in /kafka-acl-changes is TYPE:NAME, one in /kafka-acl-extended-changes is JSON."""
     if paths.parent(path) == paths.ACL_CHANGES:
         resource_type, separator, name = _text(path, data).partition(":")
         if not separator:
             raise json_text.CorruptZNode(path, "expected a string in format ResourceType:ResourceName", data)
-        return ResourcePattern(resource_type.upper(), name)
+        return AclChange(resource_type.upper(), name)
     fields = json_text.decode(path, data)
     if fields.integer("version") > 1:
         raise fields.fault(f"Acl change event received for unsupported version: {fields.integer('version')}")
-    return ResourcePattern(fields.text("resourceType").upper(), fields.text("name"), fields.text("patternType").upper())
+    return AclChange(fields.text("resourceType").upper(), fields.text("name"), fields.text("patternType").upper())
 
 
-def acl_change_path(pattern: ResourcePattern) -> str:
+def acl_change_path(pattern: AclChange) -> str:
     """The path of the sequential node that notifies the brokers."""
     root = paths.ACL_CHANGES if pattern.pattern_type == "LITERAL" else paths.EXTENDED_ACL_CHANGES
     return f"{root}/{paths.ACL_CHANGE_PREFIX}"
 
 
 @dataclass(frozen=True, slots=True)
-class TokenInformation:
+class TokenZnode:
     """Principals as `User:alice`. The token's secret is never stored: it derives from the token id and the brokers' secret key."""
 
     token_id: str
@@ -96,7 +96,7 @@ class TokenInformation:
     expiry_timestamp: int
 
 
-def encode_token(token: TokenInformation) -> bytes:
+def encode_token(token: TokenZnode) -> bytes:
     return json_text.encode(
         {
             "issueTimestamp": token.issue_timestamp,
@@ -111,13 +111,13 @@ def encode_token(token: TokenInformation) -> bytes:
     )
 
 
-def decode_token(path: str, data: bytes | None) -> TokenInformation:
+def decode_token(path: str, data: bytes | None) -> TokenZnode:
     fields = json_text.decode(path, data)
     version = fields.integer("version")
     if not 1 <= version <= 3:
         raise fields.fault(f"Unsupported version {version} of a delegation token")
     owner = desanitize(fields.text("owner"))
-    return TokenInformation(
+    return TokenZnode(
         token_id=fields.text("tokenId"),
         owner=owner,
         requester=desanitize(fields.text("tokenRequester")) if version >= 3 else owner,

@@ -15,24 +15,24 @@ READ: Final = 1
 ALL: Final = 31
 
 
-class Access(NamedTuple):
+class ZnodeAcl(NamedTuple):
     permissions: int
     scheme: str
     id: str
 
 
-AccessOf = Callable[[str], tuple[Access, ...]]
+AccessOf = Callable[[str], tuple[ZnodeAcl, ...]]
 
-ANYONE: Final = (Access(ALL, "world", "anyone"),)
-_CREATOR: Final = Access(ALL, "auth", "")
-_READABLE: Final = Access(READ, "world", "anyone")
+ANYONE: Final = (ZnodeAcl(ALL, "world", "anyone"),)
+_CREATOR: Final = ZnodeAcl(ALL, "auth", "")
+_READABLE: Final = ZnodeAcl(READ, "world", "anyone")
 
 
-def open_to_all(path: str) -> tuple[Access, ...]:
+def open_to_all(path: str) -> tuple[ZnodeAcl, ...]:
     return ANYONE
 
 
-def of_creator(path: str) -> tuple[Access, ...]:
+def of_creator(path: str) -> tuple[ZnodeAcl, ...]:
     """/consumers stays open, as in Kafka: consumers before Kafka 0.9 write below it themselves."""
     if path == paths.CONSUMERS:
         return ANYONE

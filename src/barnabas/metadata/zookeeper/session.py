@@ -11,13 +11,14 @@ import asyncio
 import logging
 import ssl
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
 from typing import Final
 
 from barnabas.metadata.errors import AuthFailed, SessionExpired, StoreUnusable, TreeError
+from barnabas.metadata.session_metrics import SessionMetrics
 from barnabas.metadata.tree import EventType, R_co, TreeRequest, TreeResponse, WatchedEvent, Watcher
 from barnabas.metadata.zookeeper import wire
 from barnabas.metadata.zookeeper.access import AccessOf, open_to_all
@@ -61,15 +62,16 @@ class ZooKeeperOptions:
     access_of: AccessOf = open_to_all
     credentials: Sequence[tuple[str, bytes]] = field(default=(), repr=False)  # by scheme: ("digest", b"user:password")
     sasl: SaslUser | None = None
-    tls: ssl.SSLContext | None = None
+    tls: Callable[[], ssl.SSLContext] | None = None  # called for each connection: certificates may have been replaced
     random: Random = field(default_factory=Random)
 
 
 class ZooKeeperSession:
     """Must be opened before use, and closed; it cannot be opened twice."""
 
-    def __init__(self, options: ZooKeeperOptions, watcher: Watcher) -> None:
+    def __init__(self, options: ZooKeeperOptions, watcher: Watcher, metrics: SessionMetrics | None = None) -> None:
         self.state = SessionState.CONNECTING
+        self._metrics = metrics or SessionMetrics()
         self._options = options
         self._watcher = watcher
         self._servers = options.random.sample(options.ensemble.servers, len(options.ensemble.servers))
@@ -160,7 +162,8 @@ class ZooKeeperSession:
     async def _connect_to(self, server: Server) -> None:
         """Runs until the connection is lost. A server gets its share of the session timeout to respond, so that others can be tried."""
         limit_s = max(self._timeout_s / len(self._servers), 0.5)
-        link = await asyncio.wait_for(ZooKeeperLink.open(server, self._on_frame, self._options.tls), limit_s)
+        tls = None if self._options.tls is None else self._options.tls()
+        link = await asyncio.wait_for(ZooKeeperLink.open(server, self._on_frame, tls), limit_s)
         try:
             link.send(wire.connect(self._last_zxid, self._options.session_timeout_ms, self._session_id, self._password))
             self._timer = asyncio.get_running_loop().call_later(limit_s, link.end, TimeoutError(f"{server} did not answer in time"))
@@ -179,6 +182,7 @@ class ZooKeeperSession:
             self._timer = None
         if self._link is link:
             self._link = self._exchange = None
+            self._metrics.disconnects += 1
             if self.is_alive:
                 self.state = SessionState.CONNECTING
         self._waiting.extendleft(reversed(self._sent))
@@ -204,6 +208,7 @@ class ZooKeeperSession:
         self._timeout_s = handshake.timeout_ms / 1000
         self._link = link
         self.state = SessionState.CONNECTED
+        self._metrics.connects += 1
         self._keep_alive(link)
         if self._options.sasl is None:
             self._begin(link)
@@ -227,6 +232,7 @@ class ZooKeeperSession:
             self._send_token(link, token)
         else:
             self._exchange = None
+            self._metrics.sasl_authentications += 1
             self._begin(link)
 
     def _refuse_sasl(self, link: ZooKeeperLink, refusal: SaslRefused) -> None:
@@ -335,12 +341,14 @@ class ZooKeeperSession:
 
     def _expire(self) -> None:
         log.warning("Session 0x%x with ZooKeeper has expired", self._session_id)
+        self._metrics.expirations += 1
         self._end(SessionState.EXPIRED)
         self._deliver(WatchedEvent(EventType.SESSION_EXPIRED, ""))
 
     def _refuse(self, reason: str = "user or password is wrong") -> None:
         text = f"ZooKeeper at {self._options.ensemble} refused the credentials of this broker: {reason}"
         log.error("%s. No request will be answered any more", text)
+        self._metrics.auth_failures += 1
         self._end(SessionState.REFUSED)
         if self._opened is not None and not self._opened.done():
             self._opened.set_exception(StoreUnusable(f"{text}. {CREDENTIALS_HELP}"))

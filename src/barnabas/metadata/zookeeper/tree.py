@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from barnabas.metadata import paths
 from barnabas.metadata.errors import NodeExists, StoreUnusable
+from barnabas.metadata.session_metrics import SessionMetrics
 from barnabas.metadata.tree import Create, Exists, Watcher
 from barnabas.metadata.zookeeper.session import ZooKeeperOptions, ZooKeeperSession
 
 
 class ZooKeeperTree:
     def __init__(self, options: ZooKeeperOptions) -> None:
+        self.session_metrics = SessionMetrics()
         self._options = options
         self._sessions: list[ZooKeeperSession] = []
         self._has_chroot = not options.ensemble.chroot
@@ -21,7 +23,7 @@ class ZooKeeperTree:
         if not self._has_chroot:
             await self._make_chroot()
             self._has_chroot = True
-        session = ZooKeeperSession(self._options, watcher)
+        session = ZooKeeperSession(self._options, watcher, self.session_metrics)
         await session.open()
         self._sessions = [open_session for open_session in self._sessions if open_session.is_alive]
         self._sessions.append(session)

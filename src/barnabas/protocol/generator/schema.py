@@ -1,7 +1,8 @@
 """Kafka's message schemas as objects: the generator writes code from them, and tests make messages from them.
 
 A schema may come from two releases, because Kafka 4 dropped the oldest versions of many APIs and four APIs altogether. `load_messages`
-joins them: a version that 4.2 has is described by 4.2 alone, a dropped one by 3.9.1. The running broker does not import this module.
+joins them: a version that 4.2 has is described by 4.2 alone, a dropped one by 3.9.1. The running broker imports this module only to
+write requests as JSON into its log.
 """
 
 from __future__ import annotations
@@ -121,13 +122,13 @@ class MessageSchema:
 
 def load_messages() -> list[MessageSchema]:
     """All messages of the protocol, by name."""
-    new, old = _read(RELEASE), _read(OLD_RELEASE)
+    new, old = read_release(RELEASE), read_release(OLD_RELEASE)
     return [join(new.get(name), old.get(name)) for name in sorted(new.keys() | old.keys())]
 
 
 def load_coordinator_records() -> list[MessageSchema]:
     """The keys and values of `__consumer_offsets`, `__transaction_state` and `__share_group_state`, by name."""
-    return [parse(schema) for _, schema in sorted(_read(COORDINATOR_RECORDS).items())]
+    return [parse(schema) for _, schema in sorted(read_release(COORDINATOR_RECORDS).items())]
 
 
 def join(new: dict[str, Any] | None, old: dict[str, Any] | None) -> MessageSchema:
@@ -177,7 +178,8 @@ def snake_case(name: str) -> str:
     return name + "_" if keyword.iskeyword(name) else name
 
 
-def _read(release: str) -> dict[str, Any]:
+def read_release(release: str) -> dict[str, Any]:
+    """The schemas of a release, by the names of the messages."""
     schemas: dict[str, Any] = json.loads((SCHEMAS / f"{release}.json").read_text())
     return schemas
 

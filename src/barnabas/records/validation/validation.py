@@ -8,6 +8,7 @@ rewritten in another format, with another codec, or because their offsets are no
 from __future__ import annotations
 
 from collections.abc import Iterable
+from time import perf_counter_ns
 from typing import Final
 
 from mypy_extensions import i64
@@ -96,6 +97,7 @@ class Validated:
         self.size_changed = size_changed
         self.converted_count = converted_count
         self.temporary_bytes = temporary_bytes
+        self.conversion_ns: i64 = 0  # from the begin of the validation to the rewritten records; 0 if they were not rewritten
 
 
 class AppendContext:
@@ -111,6 +113,7 @@ class AppendContext:
         self.origin = origin
         self.rules = rules
         self.at_once = at_once
+        self.began_ns: i64 = perf_counter_ns()
         self.log_append_time: i64 = now_ms if rules.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
 
     @property
@@ -127,6 +130,7 @@ class RecordCheck:
         self._batch = batch
         self._index: i64 = 0
         self._errors: list[tuple[int, str]] = []
+        self._without_key: i64 = 0
         self._bad_timestamps: bool = False
 
     @property
@@ -139,6 +143,7 @@ class RecordCheck:
         if rules.compacted and not record.has_key:
             message = f"Compacted topic cannot accept message without key in topic partition {rules.topic_partition}"
             self._errors.append((self._index, message))
+            self._without_key += 1
         else:
             fault = _timestamp_fault(self._append, self._batch, record)
             if fault is not None:
@@ -152,12 +157,13 @@ class RecordCheck:
         if not errors:
             return
         if self._bad_timestamps:
-            raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors)
+            raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors, self._without_key)
         shown = ", ".join([f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors[:_ERRORS_SHOWN]])
         raise InvalidRecord(
             f"One or more records have been rejected due to {len(errors)} record errors in total, "
             f"and only showing the first three errors at most: [{shown}]",
             errors,
+            self._without_key,
         )
 
 
@@ -249,7 +255,7 @@ def rebuilt(append: AppendContext, built: bytes, max_timestamp: i64, offset_of_m
                 f"Message batch size is {batch.size} bytes in append to partition {rules.topic_partition} "
                 f"which exceeds the maximum configured size of {rules.max_message_bytes}."
             )
-    return Validated(
+    validated = Validated(
         [built],
         len(built),
         batches,
@@ -261,6 +267,8 @@ def rebuilt(append: AppendContext, built: bytes, max_timestamp: i64, offset_of_m
         count,
         temporary_bytes,
     )
+    validated.conversion_ns = perf_counter_ns() - append.began_ns
+    return validated
 
 
 def _timestamp_fault(append: AppendContext, batch: Batch, record: Record) -> str | None:

@@ -18,6 +18,8 @@ from mypy_extensions import i16, i32, i64
 
 from barnabas.errors import (
     CorruptRecord,
+    InvalidMagic,
+    InvalidOffsetOrSequence,
     InvalidRecord,
     InvalidTimestamp,
     RecordTooLarge,
@@ -156,7 +158,7 @@ def check_as_received(append: AppendContext, batch: Batch) -> None:
 
 def check_batch(append: AppendContext, first: Batch, batch: Batch) -> None:
     if batch.magic != first.magic:
-        raise InvalidRecord(
+        raise InvalidMagic(
             f"Batch magic {batch.magic} is not the same as the first batch's magic byte {first.magic} "
             f"in topic partition {append.rules.topic_partition}"
         )
@@ -176,10 +178,12 @@ def _check_offsets(append: AppendContext, batch: Batch) -> None:
         return
     where = append.rules.topic_partition
     if last < base:
-        raise InvalidRecord(f"Batch has an invalid offset range: [{base}, {last}] in topic partition {where}")
+        raise InvalidOffsetOrSequence(f"Batch has an invalid offset range: [{base}, {last}] in topic partition {where}")
     if batch.count <= 0:
-        raise InvalidRecord(f"Invalid reported count for record batch: {batch.count} in topic partition {where}")
-    raise InvalidRecord(f"Inconsistent batch offset range [{base}, {last}] and count of records {batch.count} in topic partition {where}")
+        raise InvalidOffsetOrSequence(f"Invalid reported count for record batch: {batch.count} in topic partition {where}")
+    raise InvalidOffsetOrSequence(
+        f"Inconsistent batch offset range [{base}, {last}] and count of records {batch.count} in topic partition {where}"
+    )
 
 
 def _check_client(append: AppendContext, batch: Batch) -> None:
@@ -188,7 +192,7 @@ def _check_client(append: AppendContext, batch: Batch) -> None:
         raise InvalidRecord(f"Clients are not allowed to write control records in topic partition {where}")
     if batch.has_producer_id:
         if batch.base_sequence < 0:
-            raise InvalidRecord(
+            raise InvalidOffsetOrSequence(
                 f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id} "
                 f"in topic partition {where}"
             )

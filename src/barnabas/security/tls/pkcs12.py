@@ -6,21 +6,30 @@ from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, PKCS12KeyAndCertificates, load_pkcs12
 
+from barnabas.security.distinguished_name import subject_of
 from barnabas.security.tls.settings import TlsSettings
 
 _JAVA_FORMATS: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
 
 
 def trusted_certificates(settings: TlsSettings, location: str, data: bytes) -> bytes:
-    """DER, one after the other."""
+    """DER, one after the other. As in Java, a private key in the store does not make the authorities of its chain trusted."""
     store = open_pkcs12(settings, "truststore", location, data)
-    entries = [store.cert, *store.additional_certs]
+    has_key = store.key is not None
+    entries = [store.cert, *(entry for entry in store.additional_certs if not (has_key and _is_of_chain(entry)))]
     trusted = [entry.certificate.public_bytes(Encoding.DER) for entry in entries if entry is not None]
     if not trusted:
         raise settings.invalid(f"ssl.truststore.location: {location} has no certificate; add one with keytool -importcert")
     return b"".join(trusted)
+
+
+def _is_of_chain(entry: PKCS12Certificate) -> bool:
+    """Java names the certificates of a chain by their subject, and trusted ones by their alias; OpenSSL names neither."""
+    return not entry.friendly_name or entry.friendly_name.decode("utf-8", "replace") == subject_of(
+        entry.certificate.public_bytes(Encoding.DER)
+    )
 
 
 def open_pkcs12(settings: TlsSettings, store: str, location: str, data: bytes) -> PKCS12KeyAndCertificates:

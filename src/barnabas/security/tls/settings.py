@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,6 +22,8 @@ STORE_SETTINGS: Final = (
     "ssl.truststore.password",
     "ssl.truststore.type",
 )
+FileStamp = tuple[str, int, int, int]  # path, inode, size, time of the last change in ns
+
 TLS_SETTINGS: Final = ("ssl.cipher.suites", "ssl.enabled.protocols", "ssl.protocol", *STORE_SETTINGS)
 
 
@@ -46,3 +49,15 @@ class TlsSettings:
     def files(self) -> tuple[str, ...]:
         """The files that the settings name."""
         return tuple(path for store in ("keystore", "truststore") if (path := self[f"ssl.{store}.location"]) is not None)
+
+    def stamps(self) -> tuple[FileStamp, ...]:
+        """Changes with each file that the settings name. A missing file has no stamp."""
+        return tuple(stamp for path in self.files if (stamp := _stamp(path)) is not None)
+
+
+def _stamp(path: str) -> FileStamp | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return path, status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,7 +1,8 @@
 # Compiled by mypyc: src/compiled.toml lists this module.
 """Kafka's AclAuthorizer and StandardAuthorizer: decides by the ACLs of the metadata store.
 
-Decisions are cached per principal, host, operation and resource, until an ACL changes.
+Decisions are cached per principal, host, operation and resource, until an ACL changes. A session keeps the cache of its principal and host,
+so that a request is decided by one look-up.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from barnabas.broker.security.authorizer.acl_store import AclStore, Entries
 from barnabas.broker.security.authorizer.acl_validation import exact_patterns, fault_of, fault_of_filter
 from barnabas.broker.security.authorizer.audit_log import AuditLog
 from barnabas.broker.security.authorizer.authorizer import AclDeletion, Action, Authorizer
+from barnabas.broker.security.authorizer.decision_cache import DecisionCache
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import IllegalArgument, KafkaError
 from barnabas.metadata.client import TreeClient
@@ -29,22 +31,21 @@ if TYPE_CHECKING:
 SUPER_USERS: Final = "super.users"
 ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
 LOG_JSON: Final = "barnabas.authorizer.log.json"
-CACHE_MAX: Final = 50_000  # decisions; about 20 MB. A full cache is emptied
+CACHE_MAX: Final = 50_000  # decisions of authorize_by_resource_type. A full cache is emptied
 SEARCH_SLICE: Final = 1000  # patterns; the event loop runs in between
-CACHED_NAME_MAX: Final = 249  # characters; longer names are not valid for topics and would let a client fill memory
 
 _log = logging.getLogger(__name__)
 
 
 class AclAuthorizer(Authorizer):
-    def __init__(self, tree: TreeClient, now_ms: Callable[[], int]) -> None:
+    def __init__(self, tree: TreeClient, monotonic_ms: Callable[[], int]) -> None:
         self._super_users: frozenset[KafkaPrincipal] = frozenset()
         self._default = DEFAULT_DENY
         self._audit = AuditLog()
         self._index = AclIndex()
-        self._decisions: dict[tuple[KafkaPrincipal, str, AclOperation, ResourceType, str], Decision] = {}
+        self._decisions = DecisionCache()
         self._any_decisions: dict[tuple[KafkaPrincipal, str, AclOperation, ResourceType], bool] = {}  # of authorize_by_resource_type
-        self._store = AclStore(tree, now_ms, self._acls_changed, self._acls_loaded)
+        self._store = AclStore(tree, monotonic_ms, self._acls_changed, self._acls_loaded)
 
     def configure(self, properties: Mapping[str, str]) -> None:
         self._super_users = frozenset(_principals(properties.get(SUPER_USERS, "")))
@@ -59,16 +60,17 @@ class AclAuthorizer(Authorizer):
         await self._store.close()
 
     def authorize(self, session: Session, action: Action) -> bool:
-        key = (session.principal, session.host, action.operation, action.resource_type, action.name)
-        decision = self._decisions.get(key)
+        operation, resource_type, name = action.operation, action.resource_type, action.name
+        decision = self._decisions.get(session, operation, resource_type, name)
         if decision is None:
-            decision = self._decide(session, action.operation, action.resource_type, action.name)
-            if len(action.name) <= CACHED_NAME_MAX:
-                if len(self._decisions) >= CACHE_MAX:
-                    self._decisions.clear()
-                self._decisions[key] = decision
+            decision = self._decide(session, operation, resource_type, name)
+            self._decisions.add(session, operation, resource_type, name, decision)
         self._audit.write(session, action, decision)
         return decision.is_allowed
+
+    def allows_unlogged(self, session: Session, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        decision = self._decisions.get(session, operation, resource_type, name)
+        return decision is not None and decision.is_allowed and not self._audit.logs_allowed
 
     def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType, api: str = "") -> bool:
         if self.authorize(session, Action(operation, resource_type, "hardcode", True, False, api, 0)):
@@ -106,27 +108,27 @@ class AclAuthorizer(Authorizer):
             error = errors[pattern]
             if error is not None and not removal.removed:  # the store could not be read, so there may be ACLs that still hold
                 unread.update(dict.fromkeys(removal.filters, error))
-        faults = [fault_of_filter(each) or unread.get(index) for index, each in enumerate(filters)]
+        faults = [fault_of_filter(acl_filter) or unread.get(index) for index, acl_filter in enumerate(filters)]
         return [AclDeletion(own, fault) for own, fault in zip(deleted, faults, strict=True)]
 
     async def _matching(self, filters: Sequence[AclBindingFilter]) -> dict[ResourcePattern, dict[int, AclBindingFilter]]:
         """The filters that match each pattern, with their positions. A filter that names its pattern costs no search, and matches also
         what another broker has created without this one having been notified yet."""
         matching: dict[ResourcePattern, dict[int, AclBindingFilter]] = {}
-        for index, each in enumerate(filters):
-            if each.is_unknown:
+        for index, acl_filter in enumerate(filters):
+            if acl_filter.is_unknown:
                 continue
-            for pattern in exact_patterns(each) or await self._searched(each):
-                matching.setdefault(pattern, {})[index] = each
+            for pattern in exact_patterns(acl_filter) or await self._searched(acl_filter):
+                matching.setdefault(pattern, {})[index] = acl_filter
         return matching
 
     async def _searched(self, acl_filter: AclBindingFilter) -> list[ResourcePattern]:
         patterns = self._index.patterns()
-        found: list[ResourcePattern] = []
+        matching: list[ResourcePattern] = []
         for start in range(0, len(patterns), SEARCH_SLICE):
-            found.extend(pattern for pattern in patterns[start : start + SEARCH_SLICE] if acl_filter.pattern_filter.matches(pattern))
+            matching.extend(pattern for pattern in patterns[start : start + SEARCH_SLICE] if acl_filter.pattern_filter.matches(pattern))
             await asyncio.sleep(0)
-        return found
+        return matching
 
     def _decide(self, session: Session, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
         if session.principal in self._super_users:
@@ -170,7 +172,9 @@ class _Removal:
         self.removed: list[tuple[int, AccessControlEntry]] = []
 
     def apply(self, entries: Entries) -> Entries:
-        self.removed = [(index, entry) for index, each in self.filters.items() for entry in entries if each.entry_filter.matches(entry)]
+        self.removed = [
+            (index, entry) for index, acl_filter in self.filters.items() for entry in entries if acl_filter.entry_filter.matches(entry)
+        ]
         removed = {entry for _, entry in self.removed}
         return [entry for entry in entries if entry not in removed]
 

@@ -83,20 +83,20 @@ class PatternTable:
 
     def matching(self, name: str) -> list[list[AclBinding]]:
         """The ACLs of each pattern that matches the name of a resource."""
-        found: list[list[AclBinding]] = []
+        acls: list[list[AclBinding]] = []
         literal = self._literal.get(name)
         if literal is not None:
-            found.append(literal)
+            acls.append(literal)
         if name != ANY_NAME:
             wildcard = self._literal.get(ANY_NAME)
             if wildcard is not None:
-                found.append(wildcard)
+                acls.append(wildcard)
         for length in self._lengths:
             if length <= len(name):
                 prefixed = self._prefixed.get(name[:length])
                 if prefixed is not None:
-                    found.append(prefixed)
-        return found
+                    acls.append(prefixed)
+        return acls
 
     def _count(self, length: int, change: int) -> None:
         count = self._lengths.get(length, 0) + change

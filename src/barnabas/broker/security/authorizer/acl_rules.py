@@ -7,16 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from barnabas.security.acl import ANY_NAME, AccessControlEntry, AclBinding, AclPermissionType, PatternType
-from barnabas.security.operations import AclOperation
+from barnabas.security.operations import IMPLIED_BY, AclOperation
 
 WILDCARD_PRINCIPAL: Final = "User:*"
 WILDCARD_HOST: Final = "*"
 
-# Which allowed operations imply another. A denied operation implies nothing: who may not read may still describe.
-_IMPLIED_BY: Final = {
-    AclOperation.DESCRIBE: (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER),
-    AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
-}
 _NONE: Final[tuple[AclOperation, ...]] = ()
 
 
@@ -29,7 +24,7 @@ def covers(entry: AccessControlEntry, operation: AclOperation) -> bool:
     """Whether the entry allows or denies the operation, by name or by implication."""
     if entry.operation is operation or entry.operation is AclOperation.ALL:
         return True
-    return entry.permission_type is AclPermissionType.ALLOW and entry.operation in _IMPLIED_BY.get(operation, _NONE)
+    return entry.permission_type is AclPermissionType.ALLOW and entry.operation in IMPLIED_BY.get(operation, _NONE)
 
 
 def allows_any(bindings: Iterable[AclBinding], operation: AclOperation) -> bool:

@@ -37,7 +37,7 @@ class AclStore:
     def __init__(
         self,
         tree: TreeClient,
-        now_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
         on_change: Callable[[ResourcePattern, Entries], None],
         on_load: Callable[[Mapping[ResourcePattern, Entries]], None],
         backoff_s: float = RETRY_BACKOFF_S,
@@ -49,7 +49,7 @@ class AclStore:
         self._backoff_s = backoff_s
         self._turn = asyncio.Lock()  # so that what is read last is applied last
         self._listeners = [
-            ChangeListener(tree, path, paths.ACL_CHANGE_PREFIX, self._notified, now_ms)
+            ChangeListener(tree, path, paths.ACL_CHANGE_PREFIX, self._notified, monotonic_ms)
             for path in (paths.ACL_CHANGES, paths.EXTENDED_ACL_CHANGES)
         ]
 
@@ -156,10 +156,10 @@ class AclStore:
         return [] if isinstance(response.error, NoNode) else response.value.names
 
     async def _read(self, patterns: Iterable[ResourcePattern]) -> dict[ResourcePattern, _Node]:
-        asked = list(patterns)
-        responses = await self._tree.handle([GetData(acl_znodes.path_of(pattern)) for pattern in asked])
+        pattern_list = list(patterns)
+        responses = await self._tree.handle([GetData(acl_znodes.path_of(pattern)) for pattern in pattern_list])
         nodes: dict[ResourcePattern, _Node] = {}
-        for pattern, response in zip(asked, responses, strict=True):
+        for pattern, response in zip(pattern_list, responses, strict=True):
             if isinstance(response.error, NoNode):
                 nodes[pattern] = _Node((), None)
             else:

@@ -37,7 +37,10 @@ def exact_patterns(acl_filter: AclBindingFilter) -> list[ResourcePattern]:
     if pattern.name is None or pattern.resource_type in (ResourceType.ANY, ResourceType.UNKNOWN) or not _is_name_of_znode(pattern.name):
         return []
     if pattern.pattern_type is PatternType.ANY:
-        return [ResourcePattern(pattern.resource_type, pattern.name, each) for each in (PatternType.LITERAL, PatternType.PREFIXED)]
+        return [
+            ResourcePattern(pattern.resource_type, pattern.name, pattern_type)
+            for pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+        ]
     return [ResourcePattern(pattern.resource_type, pattern.name, pattern.pattern_type)] if pattern.pattern_type.is_specific else []
 
 

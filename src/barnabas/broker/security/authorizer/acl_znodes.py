@@ -54,7 +54,7 @@ def decode(pattern: ResourcePattern, data: bytes | None) -> list[AccessControlEn
 
 def encode_change(pattern: ResourcePattern) -> tuple[str, bytes]:
     """The path and the data of the sequential node that notifies the brokers of a changed pattern."""
-    changed = znodes.ResourcePattern(pattern.resource_type.name, pattern.name, pattern.pattern_type.name)
+    changed = znodes.AclChange(pattern.resource_type.name, pattern.name, pattern.pattern_type.name)
     return znodes.acl_change_path(changed), znodes.encode_acl_change(changed)
 
 

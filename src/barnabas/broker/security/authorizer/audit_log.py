@@ -10,14 +10,15 @@ import json
 import logging
 from typing import TYPE_CHECKING, Final
 
+from barnabas import loggers
 from barnabas.broker.security.authorizer.acl_index import Decision
+from barnabas.loggers import TRACE
 
 if TYPE_CHECKING:
     from barnabas.broker.security.authorizer.authorizer import Action
     from barnabas.broker.security.session import Session
 
-AUDIT_LOGGER: Final = "kafka.authorizer.logger"
-TRACE: Final = 5  # as in broker/config/log_levels.py
+AUDIT_LOGGER: Final = loggers.AUTHORIZER
 
 _log: Final = logging.getLogger(AUDIT_LOGGER)
 
@@ -35,6 +36,11 @@ class AuditLog:
         self._is_json = is_json
         if _log.level == logging.NOTSET:
             _log.setLevel(logging.INFO)
+
+    @property
+    def logs_allowed(self) -> bool:
+        """Whether allowed actions have a line. The level of the logger can change at any time."""
+        return _log.isEnabledFor(logging.DEBUG)
 
     def write(self, session: Session, action: Action, decision: Decision) -> None:
         if decision.is_allowed:

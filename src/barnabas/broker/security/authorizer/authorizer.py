@@ -85,6 +85,11 @@ class Authorizer:
         """Whether the action is allowed. Writes the audit log. An exception fails the request."""
         raise NotImplementedError
 
+    def allows_unlogged(self, session: Session, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Whether the action is known to be allowed, and the audit log has no line for that. If not, the caller asks `authorize`. An
+        authorizer that keeps decisions overrides it: the hot path then makes no Action."""
+        return False
+
     def authorize_by_resource_type(self, session: Session, operation: AclOperation, resource_type: ResourceType, api: str = "") -> bool:
         """Whether the operation is allowed on at least one resource of the type (KIP-679). Here, as in Kafka: whether `authorize` allows it
         on a resource of any name, or an ACL in `acls` allows it on a resource that no ACL denies."""

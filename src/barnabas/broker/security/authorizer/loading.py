@@ -17,18 +17,18 @@ KAFKA_CLASSES: Final = (
 )
 
 
-def load_authorizer(properties: Mapping[str, str], tree: TreeClient, now_ms: Callable[[], int]) -> Authorizer | None:
+def load_authorizer(properties: Mapping[str, str], tree: TreeClient, monotonic_ms: Callable[[], int]) -> Authorizer | None:
     """The configured authorizer; None if the setting is empty. Raises InvalidConfig: a broker whose authorizer cannot be made must not
     start."""
     name = properties.get(AUTHORIZER_CLASS, "").strip()
     if not name:
         return None
-    authorizer = _acl_authorizer(tree, now_ms) if name in KAFKA_CLASSES else instance_of(name, AUTHORIZER_CLASS, Authorizer)
+    authorizer = _acl_authorizer(tree, monotonic_ms) if name in KAFKA_CLASSES else instance_of(name, AUTHORIZER_CLASS, Authorizer)
     authorizer.configure(dict(properties))
     return authorizer
 
 
-def _acl_authorizer(tree: TreeClient, now_ms: Callable[[], int]) -> Authorizer:
+def _acl_authorizer(tree: TreeClient, monotonic_ms: Callable[[], int]) -> Authorizer:
     from barnabas.broker.security.authorizer.acl_authorizer import AclAuthorizer  # most brokers start without it
 
-    return AclAuthorizer(tree, now_ms)
+    return AclAuthorizer(tree, monotonic_ms)

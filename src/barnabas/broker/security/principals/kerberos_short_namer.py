@@ -62,7 +62,7 @@ class _Rule:
     def apply(self, parameters: Sequence[str], default_realm: str) -> str | None:
         """The user name; None if the rule does not apply. `parameters` are the realm and the components of the name."""
         if self.components is None:
-            result = parameters[1] if parameters[0] == default_realm else None
+            result = parameters[1] if default_realm and parameters[0] == default_realm else None
         else:
             result = self._substitution(parameters)
         if result is None:

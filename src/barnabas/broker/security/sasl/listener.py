@@ -45,6 +45,9 @@ class SaslListener:
         self.config = config
         self.successful = 0
         self.failed = 0
+        self.renewed = 0  # re-authentications that succeeded; the two above do not count them
+        self.renewals_failed = 0
+        self.expired = 0  # connections that were closed because their session had expired
         self._clock = clock
         self._threads = threads
         self._call_later = call_later
@@ -78,6 +81,7 @@ class SaslListener:
     def _is_alive(self, session: RenewableSession, exchange: Exchange) -> bool:
         if session.expires_ms is None or self._clock.monotonic_ms() <= session.expires_ms:
             return True
+        self.expired += 1
         _log.info("Closing connection %s: its session has expired, and the client has not re-authenticated", exchange.connection.id)
         exchange.close_connection()
         return False
@@ -107,8 +111,13 @@ class SaslListener:
             self._accept(step, sasl, exchange, challenge)
 
     async def _evaluate_in_thread(self, step: Evaluate, sasl: SaslExchange, exchange: Exchange) -> None:
+        """Takes no place in the queue meanwhile: however many clients authenticate, and however slow the server of a handler is, the
+        requests of clients that have authenticated are served. Clients that have disconnected are not evaluated."""
+        exchange.leave_queue()
         try:
-            challenge = await asyncio.get_running_loop().run_in_executor(self._threads, step.mechanism.evaluate, step.token)
+            challenge = await asyncio.get_running_loop().run_in_executor(self._threads, _evaluated, step, exchange)
+        except _Disconnected:
+            exchange.close_connection()
         except Exception as error:
             self._reject(step, sasl, exchange, error)
         else:
@@ -149,7 +158,10 @@ class SaslListener:
                 renewable_ms=previous.renewable_ms if isinstance(previous, RenewableSession) else 0,
             )
         connection.authenticated()
-        self.successful += 1
+        if isinstance(previous, RenewableSession):
+            self.renewed += 1
+        else:
+            self.successful += 1
         return lifetime_ms
 
     def _principal(self, mechanism: str, authorization_id: str, connection: Peer) -> KafkaPrincipal:
@@ -171,7 +183,10 @@ class SaslListener:
     def _fail(self, step: Fail, sasl: SaslExchange, exchange: Exchange) -> None:
         """Answers after connection.failed.authentication.delay.ms, and closes. Nothing more is read from the client."""
         connection = exchange.connection
-        self.failed += 1
+        if isinstance(connection.session, RenewableSession):
+            self.renewals_failed += 1
+        else:
+            self.failed += 1
         _log.info("Failed %s with /%s (channelId=%s) (%s)", sasl.kind, connection.remote_ip, connection.id, step.reason)
         exchange.leave_queue()
         delay_ms = self.config.failure_delay_ms
@@ -179,6 +194,17 @@ class SaslListener:
             self._call_later(delay_ms / 1000, lambda: exchange.respond(step.frame, close=True))
         else:
             exchange.respond(step.frame, close=True)
+
+
+class _Disconnected(Exception):
+    """The client has disconnected before its turn came."""
+
+
+def _evaluated(step: Evaluate, exchange: Exchange) -> bytes:
+    """Runs on a thread."""
+    if exchange.is_abandoned:
+        raise _Disconnected
+    return step.mechanism.evaluate(step.token)
 
 
 def _dotted(principal: KafkaPrincipal) -> str:

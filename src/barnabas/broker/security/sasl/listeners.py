@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 from concurrent.futures import Executor
 from random import Random
 from typing import Final
@@ -12,13 +13,17 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.security.credentials import Credentials
 from barnabas.broker.security.principal_builder import principal_builder
+from barnabas.broker.security.sasl.exchange import GSSAPI
 from barnabas.broker.security.sasl.listener import SaslConfig, SaslListener
 from barnabas.broker.security.sasl.mechanism import Mechanism, MechanismSettings
 from barnabas.broker.security.sasl.mechanisms import make_mechanism
 from barnabas.config_def import InvalidConfig
 from barnabas.endpoint import EndPoint
+from barnabas.security.scram import HASHES
 
 _SECRET_BYTES: Final = 32
+
+_log = logging.getLogger(__name__)
 
 
 class SaslListeners:
@@ -38,9 +43,19 @@ class SaslListeners:
         }
 
     async def start(self) -> None:
-        """Raises InvalidConfig if a mechanism cannot authenticate anybody."""
+        """Called when the credentials are read. Raises InvalidConfig if a mechanism cannot authenticate anybody."""
         for mechanism in self._mechanisms():
             await mechanism.start()
+        for name, listener in self.by_name.items():
+            mechanisms = listener.config.mechanisms
+            if not any(self._has_users(*mechanism) for mechanism in mechanisms.items()):
+                _log.warning(
+                    "Nobody can authenticate on listener %s: there is no user of %s yet. Make the first one at a start, with "
+                    "--add-scram '%s=[name=admin,password=…]', or by another listener",
+                    name,
+                    " or ".join(mechanisms),
+                    next(iter(mechanisms)),
+                )
 
     async def close(self) -> None:
         for mechanism in self._mechanisms():
@@ -48,6 +63,10 @@ class SaslListeners:
 
     def _mechanisms(self) -> list[Mechanism]:
         return [mechanism for listener in self.by_name.values() for mechanism in listener.config.mechanisms.values()]
+
+    def _has_users(self, name: str, mechanism: Mechanism) -> bool:
+        """False for SCRAM without a user in the metadata store; the other mechanisms do not start without."""
+        return name not in HASHES or mechanism.blocks or self._credentials.example(name) is not None
 
     def _sasl_config(self, config: BrokerConfig, endpoint: EndPoint) -> SaslConfig:
         listener_name = endpoint.listener_name
@@ -58,7 +77,7 @@ class SaslListeners:
             )
         return SaslConfig(
             endpoint.security_protocol,
-            principal_builder(config, listener_name),
+            principal_builder(config, listener_name, GSSAPI in names),
             {name: self._mechanism(config, listener_name, name) for name in dict.fromkeys(names)},
             {name: config.for_listener(listener_name, "connections.max.reauth.ms", name) for name in names},
             config.number("connection.failed.authentication.delay.ms"),

@@ -57,6 +57,11 @@ class Scram:
             credential = self.credentials.user(self.name, username)
         return credential if credential is not None and credential.iterations >= ITERATIONS_MIN else None
 
+    def is_password_of(self, credential: ScramCredential, password: str) -> bool:
+        """Computes for some milliseconds; may be called on a thread."""
+        computed = ScramCredential.of_password(self.name, password, credential.salt, credential.iterations)
+        return hmac.compare_digest(computed.stored_key, credential.stored_key)
+
     def unknown(self, username: str) -> ScramCredential:
         """A credential for which no client has the password. Salt and iterations look like those of a user that exists."""
         example = self.credentials.example(self.name)
@@ -97,7 +102,8 @@ class ScramExchange:
             raise SaslAuthentication("Authentication failed: Client requested an authorization id that is different from username")
         credential = self._token(first.username) if first.is_token else self._user(first.username)
         self._is_known = credential is not None
-        self._credential = credential = credential or self._mechanism.unknown(first.username)
+        unknown = self._mechanism.unknown(first.username)  # made for every user, so that the time of the answer says nothing either
+        self._credential = credential = unknown if credential is None else credential
         self._first = first
         nonce = base64.b64encode(self._mechanism.random.randbytes(_NONCE_BYTES)).decode()
         self._nonce = first.nonce + nonce

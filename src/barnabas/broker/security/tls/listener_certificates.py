@@ -1,6 +1,7 @@
 """The TLS of all listeners of a broker, while certificates are replaced: by dynamic settings, or by new content of the same files.
 
-New connections use the new certificate, open ones stay. What cannot be used is refused, and the previous certificate stays.
+An https metrics.listener is one of them. New connections use the new certificate, open ones stay. What cannot be used is refused, and the
+previous certificate stays.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from barnabas.broker.security.tls.listener_tls import FileStamp, ListenerTls, ListenerTlsConfig
+from barnabas.broker.config.metrics_listener import LISTENER_NAME, MetricsListener
+from barnabas.broker.security.tls.listener_tls import ListenerTls, ListenerTlsConfig
 from barnabas.broker.security.tls.replacement import require_mutual_trust, require_replaceable
 from barnabas.config_def import InvalidConfig
+from barnabas.endpoint import EndPoint, SecurityProtocol
+from barnabas.security.tls.settings import FileStamp
 
 if TYPE_CHECKING:
     from barnabas.broker.config import BrokerConfig
@@ -22,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CertificateCandidate:
     """A listener with new settings or files: the TLS that can replace the loaded one, or the reason why it cannot."""
 
     config: ListenerTlsConfig
@@ -60,7 +64,7 @@ class ListenerCertificates:
             if candidate.error is not None:
                 raise InvalidConfig(f"Validation of dynamic config update of SSLFactory failed: {candidate.error}")
 
-    def candidates(self, config: BrokerConfig) -> list[Candidate]:
+    def candidates(self, config: BrokerConfig) -> list[CertificateCandidate]:
         """The listeners whose settings or files have changed. Reads files and changes nothing, so that it may run on a thread."""
         return [
             self._candidate(config, old, tls_config, stamps)
@@ -68,7 +72,7 @@ class ListenerCertificates:
             if (old := self._loaded.get(name)) is not None and (tls_config, stamps := tls_config.stamps()) != (old.config, old.stamps)
         ]
 
-    def use(self, candidates: Iterable[Candidate]) -> None:
+    def use(self, candidates: Iterable[CertificateCandidate]) -> None:
         """A listener whose new settings cannot be used keeps its certificate, with one warning."""
         for candidate in candidates:
             name = candidate.listener_name
@@ -78,7 +82,9 @@ class ListenerCertificates:
                 self._refused[name] = (candidate.config, candidate.stamps)
                 _log.warning("The certificate of listener %s is not replaced, and the previous one stays in use: %s", name, candidate.error)
 
-    def _candidate(self, config: BrokerConfig, old: ListenerTls, tls_config: ListenerTlsConfig, stamps: tuple[FileStamp, ...]) -> Candidate:
+    def _candidate(
+        self, config: BrokerConfig, old: ListenerTls, tls_config: ListenerTlsConfig, stamps: tuple[FileStamp, ...]
+    ) -> CertificateCandidate:
         name = tls_config.listener_name
         try:
             new = ListenerTls.load(tls_config)
@@ -87,8 +93,8 @@ class ListenerCertificates:
             if name in self._of_brokers:
                 require_mutual_trust(old, new)
         except InvalidConfig as error:
-            return Candidate(tls_config, stamps, None, error)
-        return Candidate(tls_config, stamps, new, None)
+            return CertificateCandidate(tls_config, stamps, None, error)
+        return CertificateCandidate(tls_config, stamps, new, None)
 
     def _use(self, name: str, tls: ListenerTls) -> None:
         self._loaded[name] = tls
@@ -102,6 +108,15 @@ class ListenerCertificates:
 def _tls_configs(config: BrokerConfig) -> dict[str, ListenerTlsConfig]:
     return {
         endpoint.listener_name: ListenerTlsConfig.of(config, endpoint)
-        for endpoint in config.broker_listeners
+        for endpoint in (*config.broker_listeners, *_metrics_endpoints(config))
         if endpoint.security_protocol.uses_tls
     }
+
+
+def _metrics_endpoints(config: BrokerConfig) -> list[EndPoint]:
+    """metrics.listener, as if it were a listener of the protocol SSL, if it is https."""
+    text = config.text("metrics.listener")
+    listener = None if text is None else MetricsListener.parse(text)
+    if listener is None or not listener.uses_tls:
+        return []
+    return [EndPoint(LISTENER_NAME, listener.host, listener.port, SecurityProtocol.SSL)]

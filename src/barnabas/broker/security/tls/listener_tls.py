@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.endpoint import EndPoint
 from barnabas.security.tls.contexts import client_context, server_context
-from barnabas.security.tls.settings import TLS_SETTINGS, TlsSettings
+from barnabas.security.tls.settings import TLS_SETTINGS, FileStamp, TlsSettings
 
 if TYPE_CHECKING:
     from barnabas.broker.config import BrokerConfig
@@ -23,8 +22,6 @@ KAFKAS_FACTORY: Final = "org.apache.kafka.common.security.ssl.DefaultSslEngineFa
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 _log = logging.getLogger(__name__)
-
-FileStamp = tuple[str, int, int, int]  # path, inode, size, time of the last change in ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,7 @@ class ListenerTlsConfig:
         return cls(name, settings, _client_auth(config, endpoint), None if factory == KAFKAS_FACTORY else factory)
 
     def stamps(self) -> tuple[FileStamp, ...]:
-        """Changes with each file that the settings name. A missing file has no stamp."""
-        return tuple(stamp for path in self.settings.files if (stamp := _stamp(path)) is not None)
+        return self.settings.stamps()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +68,7 @@ class ListenerTls:
                 "The listener has no certificate: set ssl.keystore.location (a PKCS12 or PEM file with key and chain)"
             )
         _warn_if_expired(config, key)
+        _warn_if_all_authorities_are_trusted(config)
         return cls(config, stamps, key, server_context(config.settings, key, _CLIENT_AUTH[config.client_auth]))
 
     def client_context(self, checks_host: bool = False) -> ssl.SSLContext:
@@ -106,17 +103,22 @@ def _made_by(config: ListenerTlsConfig, factory: str) -> ssl.SSLContext:
     return context
 
 
+def _warn_if_all_authorities_are_trusted(config: ListenerTlsConfig) -> None:
+    """As in Java. It is hardly what an operator wants who lets clients in by their certificates."""
+    settings = config.settings
+    if config.client_auth in ("requested", "required") and not any(
+        settings[f"ssl.truststore.{name}"] for name in ("location", "certificates")
+    ):
+        _log.warning(
+            "%s: ssl.truststore.* is not set, so that clients with a certificate of any authority that this machine trusts are let in: set "
+            "ssl.truststore.location to the authority of your clients",
+            settings.owner,
+        )
+
+
 def _warn_if_expired(config: ListenerTlsConfig, key: KeyMaterial) -> None:
     end = key.certificate.not_valid_after_utc
     if end <= datetime.now(UTC):
         _log.warning(
             "%s: the certificate of ssl.keystore.* expired on %s, and clients refuse it: replace it", config.settings.owner, end.date()
         )
-
-
-def _stamp(path: str) -> FileStamp | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return path, status.st_ino, status.st_size, status.st_mtime_ns

@@ -26,8 +26,8 @@ from barnabas.metadata.change_listener import ChangeListener
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.errors import BadVersion, NoNode, TreeError
 from barnabas.metadata.tree import CreateMode
-from barnabas.metadata.znodes.security import TokenInformation, decode_token, decode_token_change, encode_token, encode_token_change
-from barnabas.security.errors import DelegationTokenDisabled, DelegationTokenNotFound
+from barnabas.metadata.znodes.security import TokenZnode, decode_token, decode_token_change, encode_token, encode_token_change
+from barnabas.security.errors import DelegationTokenDisabled, DelegationTokenNotFound, InvalidPrincipalType
 from barnabas.security.principal import ANONYMOUS, KafkaPrincipal
 from barnabas.uuid import Uuid
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 class DelegationToken:
     """`hmac` is the secret of the token."""
 
-    information: TokenInformation
+    information: TokenZnode
     hmac: bytes = field(repr=False)
 
 
@@ -76,7 +76,7 @@ class DelegationTokens:
         self._tokens: dict[str, DelegationToken] = {}  # by token id
         self._ids: dict[bytes, str] = {}  # token ids by HMAC
         self._changes = ChangeListener(
-            tree, paths.DELEGATION_TOKEN_CHANGES, paths.DELEGATION_TOKEN_CHANGE_PREFIX, self._token_changed, clock.now_ms
+            tree, paths.DELEGATION_TOKEN_CHANGES, paths.DELEGATION_TOKEN_CHANGE_PREFIX, self._token_changed, clock.monotonic_ms
         )
         self._checks: asyncio.Task[None] | None = None
 
@@ -124,6 +124,8 @@ class DelegationTokens:
     ) -> DelegationToken:
         """Raises KafkaError."""
         self.check_enabled()
+        if not owner.principal_type:  # such a token could be written, and not be read again
+            raise InvalidPrincipalType
         token_id = str(Uuid.random(self._random))
         information = self._rules.created(token_id, owner, requester, renewers, max_lifetime_ms, self._clock.now_ms())
         await self._tree.create_recursive(paths.delegation_token(token_id), encode_token(information))
@@ -147,7 +149,7 @@ class DelegationTokens:
                 _log.info("Delegation token %s of owner %s has expired", token.information.token_id, token.information.owner)
                 await self._remove(token.information.token_id)
 
-    async def _change(self, token_hmac: bytes, change: Callable[[TokenInformation, int], TokenInformation | None]) -> int:
+    async def _change(self, token_hmac: bytes, change: Callable[[TokenZnode, int], TokenZnode | None]) -> int:
         """Writes what `change` makes of the token; None removes it. The write is conditional on what was read, so that a token that another
         broker has just removed does not come back."""
         self.check_enabled()
@@ -203,7 +205,7 @@ class DelegationTokens:
             _log.error("The delegation token in %s is ignored: %s", path, error)
         self._forget(token_id)
 
-    def _keep(self, information: TokenInformation) -> DelegationToken:
+    def _keep(self, information: TokenZnode) -> DelegationToken:
         owner = KafkaPrincipal.parse(information.owner)
         secret = hmac.digest(self._secret_key, information.token_id.encode(), "sha512")
         token = DelegationToken(information, secret)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from barnabas.metadata.znodes.security import TokenInformation
+from barnabas.metadata.znodes.security import TokenZnode
 from barnabas.security.errors import DelegationTokenExpired, DelegationTokenOwnerMismatch, InvalidPrincipalType
 from barnabas.security.principal import USER_TYPE, KafkaPrincipal
 
@@ -32,11 +32,11 @@ class TokenRules:
         renewers: Sequence[KafkaPrincipal],
         max_lifetime_ms: int,
         now_ms: int,
-    ) -> TokenInformation:
+    ) -> TokenZnode:
         """A lifetime of 0 or less means the longest that the broker allows."""
         lifetime_ms = min(self.max_lifetime_ms, max_lifetime_ms) if max_lifetime_ms > 0 else self.max_lifetime_ms
         max_timestamp = _sum(now_ms, lifetime_ms)
-        return TokenInformation(
+        return TokenZnode(
             token_id=token_id,
             owner=str(owner),
             requester=str(requester),
@@ -46,7 +46,7 @@ class TokenRules:
             expiry_timestamp=min(max_timestamp, _sum(now_ms, self.expiry_time_ms)),
         )
 
-    def renewed(self, token: TokenInformation, principal: KafkaPrincipal, period_ms: int, now_ms: int) -> TokenInformation:
+    def renewed(self, token: TokenZnode, principal: KafkaPrincipal, period_ms: int, now_ms: int) -> TokenZnode:
         """A period of 0 or less means the longest that the broker allows. Raises KafkaError."""
         if has_expired(token, now_ms):
             raise DelegationTokenExpired
@@ -54,7 +54,7 @@ class TokenRules:
         period_ms = min(self.expiry_time_ms, period_ms) if period_ms > 0 else self.expiry_time_ms
         return replace(token, expiry_timestamp=min(token.max_timestamp, _sum(now_ms, period_ms)))
 
-    def expired(self, token: TokenInformation, principal: KafkaPrincipal, period_ms: int, now_ms: int) -> TokenInformation | None:
+    def expired(self, token: TokenZnode, principal: KafkaPrincipal, period_ms: int, now_ms: int) -> TokenZnode | None:
         """None: the token expires now and is removed, as a period below 0 requests. Raises KafkaError."""
         _check_renewer(token, principal)
         if period_ms < 0:
@@ -64,11 +64,11 @@ class TokenRules:
         return replace(token, expiry_timestamp=min(token.max_timestamp, _sum(now_ms, period_ms)))
 
 
-def has_expired(token: TokenInformation, now_ms: int) -> bool:
+def has_expired(token: TokenZnode, now_ms: int) -> bool:
     return token.max_timestamp < now_ms or token.expiry_timestamp < now_ms
 
 
-def is_owner_or_renewer(token: TokenInformation, principal: KafkaPrincipal) -> bool:
+def is_owner_or_renewer(token: TokenZnode, principal: KafkaPrincipal) -> bool:
     """Whether the principal may see the token without an ACL. Its requester may, too."""
     return str(principal) in (token.owner, token.requester, *token.renewers)
 
@@ -78,7 +78,7 @@ def check_renewer_types(renewers: Sequence[KafkaPrincipal]) -> None:
         raise InvalidPrincipalType
 
 
-def _check_renewer(token: TokenInformation, principal: KafkaPrincipal) -> None:
+def _check_renewer(token: TokenZnode, principal: KafkaPrincipal) -> None:
     if str(principal) not in (token.owner, *token.renewers):
         raise DelegationTokenOwnerMismatch
 

@@ -12,6 +12,8 @@ from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.errors import IllegalArgument, error_for
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_client_quotas_request as altering
+from barnabas.protocol.messages import alter_client_quotas_response as altered
+from barnabas.protocol.messages import describe_client_quotas_response as described
 from barnabas.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from barnabas.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from barnabas.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
@@ -127,12 +129,7 @@ class QuotaCalls:
         def read(response: DescribeClientQuotasResponse) -> dict[ClientQuotaEntity, dict[str, float]]:
             if response.error_code:
                 raise error_for(response.error_code, response.error_message)
-            return {
-                ClientQuotaEntity({part.entity_type: part.entity_name for part in entry.entity}): {
-                    value.key: value.value for value in entry.values
-                }
-                for entry in response.entries or ()
-            }
+            return {_entity(entry.entity): {value.key: value.value for value in entry.values} for entry in response.entries or ()}
 
         call = self._calls.begin("describe_client_quotas", timeout_ms)
         return await self._calls.request(call, self._calls.any_node, lambda _: request, read)
@@ -154,7 +151,7 @@ class QuotaCalls:
             answer: ApiResult[ClientQuotaEntity, None] = ApiResult()
             for entry in response.entries:
                 check_controller(entry.error_code, entry.error_message)
-                entity = ClientQuotaEntity({part.entity_type: part.entity_name for part in entry.entity})
+                entity = _entity(entry.entity)
                 if entry.error_code:
                     answer.failed[entity] = error_for(entry.error_code, entry.error_message)
                 else:
@@ -163,6 +160,10 @@ class QuotaCalls:
 
         call = self._calls.begin("alter_client_quotas", timeout_ms)
         return await self._calls.request_keys(call, changes, self._calls.any_node, build, read)
+
+
+def _entity(parts: Iterable[altered.EntityData] | Iterable[described.EntityData]) -> ClientQuotaEntity:
+    return ClientQuotaEntity({part.entity_type: part.entity_name for part in parts})
 
 
 def _component(component: ClientQuotaFilterComponent) -> ComponentData:

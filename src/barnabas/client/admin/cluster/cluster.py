@@ -15,6 +15,8 @@ from barnabas.protocol.errors import UnsupportedVersion
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
+from barnabas.protocol.messages.controlled_shutdown_request import ControlledShutdownRequest
+from barnabas.protocol.messages.controlled_shutdown_response import ControlledShutdownResponse
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from barnabas.protocol.messages.metadata_request import MetadataRequest
@@ -23,6 +25,7 @@ from barnabas.protocol.messages.unregister_broker_request import UnregisterBroke
 from barnabas.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 from barnabas.protocol.registry import APIS
 from barnabas.security.operations import AclOperation, authorized_operations
+from barnabas.topic_partition import TopicPartition
 
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
@@ -101,6 +104,23 @@ class ClusterCalls:
                 raise error_for(response.error_code, response.error_message)
 
         await self._calls.request(call, self._calls.any_node, lambda _: UnregisterBrokerRequest(broker_id), read)
+
+    async def controlled_shutdown(self, node_id: int, *, timeout_ms: int | None = None) -> list[TopicPartition]:
+        """Moves the leaders of a broker that is to be stopped to other brokers, and returns the partitions that it still leads because no
+        other replica is in sync. Partitions with one replica stay and are not returned. Until it is started again, the broker becomes
+        leader of nothing. Brokers do the same when they stop (`controlled.shutdown.enable`).
+
+        Only for clusters of Barnabas and of Apache Kafka in ZooKeeper mode, on their inter-broker listener; needs CLUSTER_ACTION on the
+        cluster. Java's Admin has no such method; the tools of Kafka 0.8 did this."""
+        call = self._calls.begin("controlled_shutdown", timeout_ms)
+
+        def read(response: ControlledShutdownResponse) -> list[TopicPartition]:
+            check_controller(response.error_code, None)
+            if response.error_code:
+                raise error_for(response.error_code)
+            return [TopicPartition(partition.topic_name, partition.partition_index) for partition in response.remaining_partitions]
+
+        return await self._calls.request(call, self._calls.controller, lambda _: ControlledShutdownRequest(node_id), read)
 
     async def _api_versions(self, call: Call, node_id: int, _: object) -> ApiResult[int, NodeApiVersions]:
         response: ApiVersionsResponse = await self._calls.send(call, node_id, ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION))

@@ -48,9 +48,10 @@ _NOT_OF_CONSUMER_PROTOCOL: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSU
 
 @dataclass(frozen=True, slots=True)
 class MemberToRemove:
-    """A static member, by its group.instance.id."""
+    """A static member, by its group.instance.id; or any member of a classic group, by its member id, which Java's class does not take."""
 
-    group_instance_id: str
+    group_instance_id: str | None = None
+    member_id: str = ""
 
 
 class GroupCalls:
@@ -152,7 +153,7 @@ class GroupCalls:
         if members is None:
             identities = await self._all_members(group_id, sent_reason, timeout_ms)
         else:
-            identities = [MemberIdentity("", member.group_instance_id, sent_reason) for member in members]
+            identities = [MemberIdentity(member.member_id, member.group_instance_id, sent_reason) for member in members]
             if not identities:
                 raise IllegalArgument("Invalid empty members has been provided")
         keys = [identity.group_instance_id or identity.member_id for identity in identities]

@@ -57,7 +57,7 @@ class _Share:
         self._result = result
         self._unassigned = dict.fromkeys(range(len(racks)))
         self._given = dict.fromkeys(members, 0)
-        self._each, self._extra = divmod(len(racks), len(members)) if members else (0, 0)
+        self._quota, self._extra = divmod(len(racks), len(members)) if members else (0, 0)
 
     def assign_ranges(self, may_have: Callable[[str, int], bool]) -> None:
         for member in self.members:
@@ -72,11 +72,11 @@ class _Share:
             self._result[member].append(TopicPartition(self.topic, partition))
             del self._unassigned[partition]
         self._given[member] += len(partitions)
-        if self._given[member] > self._each:
+        if self._given[member] > self._quota:
             self._extra -= 1
 
     def room(self, member: str) -> int:
-        return max(0, self._each + (self._extra > 0) - self._given[member])
+        return max(0, self._quota + (self._extra > 0) - self._given[member])
 
     def near(self, member: str, partition: int) -> bool:
         rack = self.members[member]

@@ -48,7 +48,7 @@ class FoundOffset(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    found: dict[TopicPartition, FoundOffset | None]
+    offsets: dict[TopicPartition, FoundOffset | None]
     to_retry: set[TopicPartition]
 
 
@@ -117,15 +117,15 @@ class OffsetFinder:
         timestamps = {partition: timestamp for partition, timestamp in timestamps_or_none.items() if timestamp is not None}
         try:
             answer = await self._ask(leader_id, timestamps)
-            ends = [partition for partition, offset in answer.found.items() if offset is None]
+            ends = [partition for partition, offset in answer.offsets.items() if offset is None]
             if ends:  # no record is as young as that duration: the log end offset is used
                 later = await self._ask(leader_id, dict.fromkeys(ends, LATEST_TIMESTAMP))
-                answer.found.update(later.found)
+                answer.offsets.update(later.offsets)
                 answer.to_retry.update(later.to_retry)
         except KafkaError as error:
             self._failed(strategies, error)
             return
-        for partition, offset in answer.found.items():
+        for partition, offset in answer.offsets.items():
             if offset is not None:
                 self._seek(partition, offset, strategies[partition])
         if answer.to_retry:
@@ -242,7 +242,7 @@ class OffsetFinder:
                 )
                 for result in results:
                     if isinstance(result, _Answer):
-                        offsets.update(result.found)
+                        offsets.update(result.offsets)
                     elif isinstance(result, KafkaError) and result.retriable:
                         _log.debug("ListOffsets failed, retrying: %s", result)
                     elif isinstance(result, BaseException):
@@ -351,9 +351,9 @@ def _read_answer(response: ListOffsetsResponse) -> _Answer:
             partition = TopicPartition(topic.name, row.partition_index)
             if row.error_code == ErrorCode.NONE:
                 offset = row.old_style_offsets[0] if row.old_style_offsets else row.offset
-                answer.found[partition] = None if offset == _UNKNOWN else FoundOffset(offset, row.timestamp, row.leader_epoch)
+                answer.offsets[partition] = None if offset == _UNKNOWN else FoundOffset(offset, row.timestamp, row.leader_epoch)
             elif row.error_code == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT:
-                answer.found[partition] = None  # the message format has no timestamps: no lookup by timestamp is possible
+                answer.offsets[partition] = None  # the message format has no timestamps: no lookup by timestamp is possible
             elif row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 unauthorized.add(topic.name)
             else:

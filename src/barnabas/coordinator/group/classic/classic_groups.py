@@ -403,6 +403,11 @@ class ClassicGroups:
             return CoordinatorResult()
         by_member = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
         assignments = {member_id: by_member.get(member_id, b"") for member_id in group.members}
+        if len(by_member) < len(assignments) or not all(member_id in by_member for member_id in assignments):
+            missing = ", ".join(member_id for member_id in assignments if member_id not in by_member)
+            log.warning(
+                "Setting empty assignments for members Set(%s) of %s for generation %d", missing, group.group_id, group.generation_id
+            )
         try:
             self.memory.check_growth(group.held_bytes, sum(map(len, assignments.values())))
         except KafkaError as refusal:

@@ -178,9 +178,15 @@ class ConsumerGroupSteps:
         records += [regex_tombstone(group.group_id, regex) for regex in regexes]
         metadata_hash = self.hashes.group_hash(group.subscribed_topics_without(leaving.values(), regexes))
         records.append(group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
-        for member_id in leaving:
-            self.timers.cancel_all(group.group_id, member_id)
-        return CoordinatorResult(records, response)
+
+        def cancel_timers(error: Exception | None) -> None:
+            """A member whose records could not be written is still in the group: its session must end some time."""
+            written = self.groups.get(group.group_id)
+            for member_id in leaving:
+                if not isinstance(written, ConsumerGroup) or not written.has_member(member_id):
+                    self.timers.cancel_all(group.group_id, member_id)
+
+        return CoordinatorResult(records, response, cancel_timers)
 
     def downgrade(
         self, group: ConsumerGroup, leaving: Mapping[str, ConsumerGroupMember], joining: ConsumerGroupMember | None, *, rebalance: bool

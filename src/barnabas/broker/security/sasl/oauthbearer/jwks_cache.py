@@ -11,9 +11,10 @@ import logging
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Executor
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import jwt
 
@@ -116,7 +117,7 @@ def jwks_cache(settings: MechanismSettings, url: str) -> JwksCache:
 def _reader(url: str, allowed: tuple[str, ...]) -> Callable[[], bytes]:
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return lambda: _of_file(Path(parts.path))
+        return lambda: _of_file(Path(unquote(parts.path)))
     if parts.scheme not in ("http", "https"):
         raise InvalidConfig(f"sasl.oauthbearer.jwks.endpoint.url is {url}: it must begin with file:, https: or http:")
     if url not in allowed:
@@ -132,9 +133,13 @@ def _of_file(path: Path) -> bytes:
 
 
 def _of_url(url: str) -> bytes:
+    """Raises OSError, also for a response that is not HTTP or ends early: the next attempt may succeed."""
     opener = urllib.request.build_opener(_NoRedirects())
-    with opener.open(url, timeout=_TIMEOUT_S) as response:
-        return _bounded(response.read(KEY_SET_BYTES_MAX + 1))
+    try:
+        with opener.open(url, timeout=_TIMEOUT_S) as response:
+            return _bounded(response.read(KEY_SET_BYTES_MAX + 1))
+    except HTTPException as error:
+        raise OSError(f"no HTTP response: {type(error).__name__}") from error
 
 
 def _bounded(text: bytes) -> bytes:

@@ -29,7 +29,7 @@ _AUTH: Final = re.compile(r"(\w+) +([-_~+/.a-zA-Z0-9]+=*)")
 _INVALID: Final = '{"status":"invalid_token"}'
 
 
-class Check(Protocol):
+class TokenValidator(Protocol):
     def validate(self, token: str) -> OAuthToken | None:
         """None if the token is not valid. The check logs the reason, without the token."""
 
@@ -37,7 +37,7 @@ class Check(Protocol):
 class OAuthBearer:
     """`keys` are refreshed while the mechanism is in use; None if the check needs none."""
 
-    def __init__(self, check: Check, keys: JwksCache | None = None, blocks: bool = False) -> None:
+    def __init__(self, check: TokenValidator, keys: JwksCache | None = None, blocks: bool = False) -> None:
         self._check = check
         self._keys = keys
         self._refreshing: asyncio.Task[None] | None = None
@@ -60,7 +60,7 @@ class OAuthBearer:
 
 
 class OAuthExchange:
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: TokenValidator) -> None:
         self._check = check
         self._is_refused = False
         self.is_complete = False

@@ -23,6 +23,7 @@ from barnabas.config_def import InvalidConfig
 
 _SECONDS_MAX: Final = 1 << 40  # some 35,000 years: a larger time is a mistake or an attack
 _UNSIGNED_PARTS: Final = 3
+_TRIMMED: Final = "".join(map(chr, range(0x21)))  # what Java's String.trim removes, and so Kafka from a subject
 
 _log = logging.getLogger(__name__)
 
@@ -58,9 +59,10 @@ class ClaimRules:
         if self.scope_claim in claims:
             _texts(claims, self.scope_claim)
         subject = claims.get(self.subject_claim)
-        if not isinstance(subject, str) or not subject.strip():
+        name = subject.strip(_TRIMMED) if isinstance(subject, str) else ""
+        if not name.strip():
             raise InvalidToken("it has no subject: see sasl.oauthbearer.sub.claim.name")
-        return OAuthToken(subject, expires_ms)
+        return OAuthToken(name, expires_ms)
 
 
 class TokenCheck:
