@@ -19,6 +19,8 @@ from benchmarks import (
     connections,
     groups,
     many_topics,
+    metrics,
+    quotas,
     report,
     security,
     spark,
@@ -35,6 +37,8 @@ PARTS = {
     "clients": clients,
     "many-topics": many_topics,
     "connections": connections,
+    "quotas": quotas,
+    "metrics": metrics,
     "security": security,
     "storage": storage,
     "spark": spark,
@@ -48,7 +52,9 @@ def main() -> int:
     parser.add_argument("--megabytes", type=int, default=1000, help="how much log to write and read for each figure (1000)")
     parser.add_argument("--turns", type=int, default=3, help="how often each figure is measured (3, after one that does not count)")
     parser.add_argument("--no-page", action="store_true", help="print the figures only, leave docs/performance.md as it is")
+    parser.add_argument("--before", type=Path, metavar="PATH", help="metrics: compare with the code of another checkout, without metrics")
     arguments = parser.parse_args()
+    metrics.before = arguments.before
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     sections = _sections()
@@ -59,7 +65,8 @@ def main() -> int:
         how = f"{arguments.turns} turns after one that does not count"
         sections[name] = f"## {name}\n\n{(module.__doc__ or '').strip()}\n\n{report.table(figures)}\n\n{_measured(how)}\n"
         if not arguments.no_page:
-            PAGE.write_text(f"{_head()}\n" + "\n".join(sections[each] for each in PARTS if each in sections))
+            others = [each for each in sections if each not in PARTS]  # of `make soak`
+            PAGE.write_text(f"{_head()}\n" + "\n".join(sections[each] for each in (*PARTS, *others) if each in sections))
     return 0
 
 

@@ -45,6 +45,11 @@ class Peer:
         assert found is not None and shared is not None
         return (int(found[1]) + int(shared[1])) / 1024
 
+    def cpu_seconds(self) -> float:
+        """Of all threads, from the scheduler's own account in nanoseconds."""
+        threads = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
+
     def open_files(self) -> int:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
@@ -65,6 +70,43 @@ def barnabas(data: Path | None = None, files_max: int | None = None) -> Iterator
         if files_max is not None:
             command = ["sh", "-c", f'ulimit -n {files_max}; exec "$@"', "sh", *command]
         yield from _running("barnabas", command, port, directory)
+
+
+@contextmanager
+def measured(files_max: int | None = None) -> Iterator[tuple[Peer, str]]:
+    """This broker with metrics, and the address of them."""
+    with _directory(None) as directory:
+        port, url = _free_port(), f"http://127.0.0.1:{_free_port()}"
+        command = [sys.executable, *_server(port, directory), "--override", f"metrics.listener={url}"]
+        if files_max is not None:
+            command = ["sh", "-c", f'ulimit -n {files_max}; exec "$@"', "sh", *command]
+        for peer in _running("barnabas", command, port, directory):
+            yield peer, url
+
+
+@contextmanager
+def without_metrics(checkout: Path | None = None) -> Iterator[Peer]:
+    """A broker without metrics, of this code or of another checkout."""
+    with _directory(None) as directory:
+        port = _free_port()
+        command = [sys.executable, *_server(port, directory)]
+        if checkout is not None:
+            own = checkout.resolve() / ".venv/bin/python"
+            command = ["env", f"PYTHONPATH={checkout.resolve() / 'src'}", str(own if own.exists() else sys.executable), *command[1:]]
+        yield from _running("barnabas", command, port, directory)
+
+
+def _server(port: int, directory: Path) -> list[str]:
+    """`barnabas server` listens for metrics only if it is told to; `up` does so by itself."""
+    properties = directory / "server.properties"
+    properties.write_text(f"""broker.id=1
+listeners=PLAINTEXT://127.0.0.1:{port}
+log.dirs={directory / "logs"}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+""")
+    return ["-m", "barnabas", "server", str(properties)]
 
 
 @contextmanager

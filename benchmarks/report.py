@@ -60,6 +60,7 @@ class Comparison:
     theirs: list[float] = field(default_factory=list)
     smaller_is_better: bool = False
     other: str = "Apache Kafka"  # whose the other figures are
+    within: float | None = None  # instead of `aim`: how far the ratio may be from 1
 
     @property
     def ratios(self) -> list[float]:
@@ -67,9 +68,11 @@ class Comparison:
 
     @property
     def reached(self) -> bool:
+        ratio = statistics.median(self.ratios)
+        if self.within is not None:
+            return abs(ratio - 1) <= self.within
         if self.aim is None:
             return True
-        ratio = statistics.median(self.ratios)
         return ratio <= self.aim if self.smaller_is_better else ratio >= self.aim
 
     def row(self) -> list[str]:
@@ -80,8 +83,8 @@ class Comparison:
             f"{_number(statistics.median(self.theirs))} {self.unit}",
             f"{statistics.median(self.ratios):.2f}",
             f"{min(self.ratios):.2f} – {max(self.ratios):.2f}",
-            f"{sign} {self.aim:g}" if self.aim is not None else "",
-            ("yes" if self.reached else "no") if self.aim is not None else "",
+            f"1 ± {self.within:g}" if self.within is not None else f"{sign} {self.aim:g}" if self.aim is not None else "",
+            ("yes" if self.reached else "no") if self.aim is not None or self.within is not None else "",
         ]
 
 

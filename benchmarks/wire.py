@@ -30,8 +30,14 @@ DELETE_TOPICS_VERSION = 5
 class Client:
     """`authority` is the file of the certificate authority; with it the connection has TLS."""
 
-    def __init__(self, host: str, port: int, timeout: float = 60, authority: str | None = None) -> None:
-        self.socket = socket.create_connection((host, port), timeout)
+    def __init__(
+        self, host: str, port: int, timeout: float = 60, authority: str | None = None, client_id: str = CLIENT_ID, source: str = ""
+    ) -> None:
+        self.client_id = client_id
+        self.socket = socket.create_connection((host, port), timeout, (source, 0))
+        if self.socket.getsockname() == self.socket.getpeername():  # the system has chosen the port of the server for this end
+            self.socket.close()
+            raise ConnectionRefusedError("Nobody listens there: the connection has met itself")
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._receive_flags = int(socket.MSG_WAITALL)
         if authority is not None:
@@ -48,7 +54,7 @@ class Client:
     def ask(self, request: Message, version: int) -> Any:
         """The response to a request, parsed."""
         api = BY_NAME[type(request).__name__.removesuffix("Request")]
-        self.socket.sendall(b"".join(request_frame(request, api, version, 1, CLIENT_ID)))
+        self.socket.sendall(b"".join(request_frame(request, api, version, 1, self.client_id)))
         _, reader = parse_response_header(self.next_frame(), api.response_header_version(version))
         return api.response.read(reader, version)
 
