@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from tests.kafka import Unavailable, cache_dir, put_in_place
+from tests.jvm import cache_dir
+from tests.kafka import Unavailable, put_in_place
 
 OLD_KAFKA_PYTHON = ("kafka-python==1.4.7", "six==1.17.0")
 KAFKAJS = ("kafkajs@2.2.4", "kafkajs-snappy@1.1.0", "lz4js@0.2.0", "zstd-codec@0.1.5")  # and the codecs that it leaves to others

@@ -49,7 +49,7 @@ class BrokerProcess:
         self.port = free_port() if links is None else LINKED_PORT
         self.environment: dict[str, str] = {}  # beside this process's
         self._inside: Sequence[str] = () if links is None else links.inside(machine(number))
-        properties = {
+        self._properties = {
             **_SETTINGS,
             "broker.id": str(number),
             "log.dirs": str(self.data),
@@ -58,8 +58,16 @@ class BrokerProcess:
             **settings,
         }
         self._file = directory / f"server-{number}.properties"
-        self._file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         self._process: subprocess.Popen[bytes] | None = None
+        self.change({})
+
+    def setting(self, name: str) -> str:
+        return self._properties[name]
+
+    def change(self, settings: Mapping[str, str]) -> None:
+        """For the next start."""
+        self._properties.update(settings)
+        self._file.write_text("".join(f"{name}={value}\n" for name, value in self._properties.items()))
 
     @property
     def address(self) -> str:

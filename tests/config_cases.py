@@ -99,7 +99,6 @@ CASES: list[dict[str, Any]] = [
     one(TOPIC, "orders", "compression.gzip.level", SET, "10"),
     one(TOPIC, "orders", "preallocate", SET, "yes"),
     one(TOPIC, "orders", "message.timestamp.type", SET, "Never"),
-    one(TOPIC, "orders", "message.format.version", SET, "2.8"),
     one(TOPIC, "orders", "min.cleanable.dirty.ratio", SET, "1.5"),
     one(TOPIC, "orders", "internal.segment.bytes", SET, "1000"),
     describe((TOPIC, "orders", ["internal.segment.bytes"])),

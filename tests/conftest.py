@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
 from barnabas import system
-from tests.scheduling import ByFolder
+from tests.scheduling import ByFolder, FolderTimes
 
 settings.register_profile("barnabas", deadline=None, print_blob=True)
 settings.load_profile("barnabas")
+
+_folder_times = FolderTimes()
+
+
+@pytest.fixture(autouse=True)
+def _umask() -> Iterator[None]:
+    """Restores the umask, which commands that make files set for their whole process."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -44,6 +55,19 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, p
     report = yield
     _refuse_skip(report)
     return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    process = getattr(report, "node", None)
+    _folder_times.took(report.nodeid.split("::")[0], report.duration, "" if process is None else process.gateway.id, report.stop)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Beside the slowest tests, the folders: a test of a folder may be fast because another has started its broker."""
+    if config.getoption("durations"):
+        terminalreporter.section("time by folder")
+        for line in _folder_times.lines():
+            terminalreporter.write_line(line)
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

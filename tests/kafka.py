@@ -6,7 +6,6 @@ them are skipped with a line that says what to install; `make test` installs bot
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -19,13 +18,15 @@ from pathlib import Path
 
 import pytest
 
+from tests import jvm
+from tests.jvm import cache_dir
+
 VERSION = "4.2.0"
 JAVA_VERSION_MIN = 17
 ZOOKEEPER_TOOLS_VERSION = "2.8.2"
 ZOOKEEPER_MODE_VERSION = "3.9.1"
 CLIENT_VERSIONS = ("2.8.2", "0.9.0.1")  # older clients, each with its own dependencies
-# The flags make a short-lived JVM start faster, and its output the same on every locale.
-JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8")
+ENCODING = ("-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8")  # the same output on every locale
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 
 Artifact = tuple[str, str, str]  # group, name, version
@@ -37,6 +38,7 @@ BROKER: tuple[Artifact, ...] = (
     LOGGER,
 )
 # Spark's own Kafka connector, in the newest mix of versions that resolves and works with the Spark the tests run on.
+JMX_AGENT: Artifact = ("io.prometheus.jmx", "jmx_prometheus_javaagent", "1.0.1")
 SPARK_CONNECTOR_VERSION = "4.2.0"
 SPARK_CONNECTOR: tuple[Artifact, ...] = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_CONNECTOR_VERSION),
@@ -65,15 +67,18 @@ def dump_log(arguments: Sequence[str], cwd: Path | None = None) -> Result:
 def run(main_class: str, arguments: Sequence[str], cwd: Path | None = None) -> Result:
     """Runs a Java main class with Apache Kafka on its class path; skips the test where that is not possible."""
     jars = available(prepare)
-    done = subprocess.run(
-        ["java", *JVM_FLAGS, "-cp", f"{jars}/*", main_class, *arguments], cwd=cwd, capture_output=True, timeout=240, check=False
-    )
+    done = subprocess.run([*java(jars), main_class, *arguments], cwd=cwd, capture_output=True, timeout=240, check=False)
     return Result(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+
+
+def java(jars: Path, *more: str, then: str = "") -> list[str]:
+    """A JVM that starts fast, with these jars and `more` flags; `then` follows the jars on the class path."""
+    return ["java", *jvm.flags(jars), *ENCODING, *more, "-cp", f"{jars}/*{then and f':{then}'}"]
 
 
 def source_command(jars: Path, program: Path, *arguments: str) -> list[str]:
     """The command that compiles and runs one Java file with these jars; in CI and in `make test` there is a JDK for it."""
-    return ["java", *JVM_FLAGS, "-Xmx384m", QUIET, "-cp", f"{jars}/*", str(program), *arguments]
+    return [*java(jars, "-Xmx384m", QUIET), str(program), *arguments]
 
 
 def available(make: Callable[[], Path]) -> Path:
@@ -116,6 +121,13 @@ def spark_connector() -> Path:
     return _fetch(f"spark-connector-{SPARK_CONNECTOR_VERSION}", SPARK_CONNECTOR, alone=True)
 
 
+@cache
+def jmx_agent() -> Path:
+    """The jar of the agent that shows the MBeans of a JVM to Prometheus."""
+    _, name, version = JMX_AGENT
+    return _fetch(f"{name}-{version}", (JMX_AGENT,)) / f"{name}-{version}.jar"
+
+
 def _fetch(name: str, artifacts: Sequence[Artifact], *, alone: bool = False) -> Path:
     """Fetches artifacts, and all they depend on unless they come `alone`, with Maven.
 
@@ -147,10 +159,6 @@ def put_in_place(made: Path, place: Path) -> None:
     except OSError:
         if not place.is_dir():
             raise
-
-
-def cache_dir() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "barnabas")
 
 
 def _check_java() -> None:

@@ -39,10 +39,8 @@ def running(directory: Path, node_id: int, settings: Mapping[str, str] | None = 
 def command(directory: Path, node_id: int, port: int, controller_port: int, settings: Mapping[str, str]) -> list[str]:
     """What starts it in this directory, which is made ready for it first."""
     jars = kafka.available(kafka.prepare)
-    properties = directory / "server.properties"
-    more = "".join(f"{key}={value}\n" for key, value in settings.items())
-    properties.write_text(_properties(logs_of(directory), node_id, port, controller_port) + more)
-    java = ["java", *kafka.JVM_FLAGS, "-Xmx512m", *LOGGING, "-cp", f"{jars}/*"]
+    properties = _write_properties(directory, node_id, port, controller_port, settings)
+    java = kafka.java(jars, "-Xmx512m", *LOGGING)
     # With eligible leader replicas, which only a Raft quorum keeps, it would set min.insync.replicas for all topics by itself.
     formatting = ["format", "-c", str(properties), "-t", CLUSTER_ID, "--feature", "eligible.leader.replicas.version=0"]
     if not logs_of(directory).exists():
@@ -50,9 +48,22 @@ def command(directory: Path, node_id: int, port: int, controller_port: int, sett
     return [*java, "kafka.Kafka", str(properties)]
 
 
+def prepared(directory: Path) -> tuple[Path, str]:
+    """The properties of a broker in this directory, which is not formatted yet, and its bootstrap address."""
+    port, controller_port = _free_ports()
+    return _write_properties(directory, 1, port, controller_port, {}), f"127.0.0.1:{port}"
+
+
 def logs_of(directory: Path) -> Path:
     """Where a Kafka that runs in this directory keeps its logs."""
     return directory / "logs"
+
+
+def _write_properties(directory: Path, node_id: int, port: int, controller_port: int, settings: Mapping[str, str]) -> Path:
+    properties = directory / "server.properties"
+    more = "".join(f"{key}={value}\n" for key, value in settings.items())
+    properties.write_text(_properties(logs_of(directory), node_id, port, controller_port) + more)
+    return properties
 
 
 def _properties(logs: Path, node_id: int, port: int, controller_port: int) -> str:

@@ -19,7 +19,7 @@ import pytest
 
 REALM = "BARNABAS.TEST"
 START_TIMEOUT_S = 60
-_PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local")
+_PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
@@ -58,6 +58,12 @@ class Kdc:
         self._run("kadmin.local", "-r", REALM, "-q", f"ktadd -k {keytab} {principal}@{REALM}")
         assert keytab.exists()
         return keytab
+
+    def tickets(self, principal: str) -> Path:
+        """The cache of tickets of a new principal that logs in, for KRB5CCNAME."""
+        cache = self.directory / f"{principal}.tickets"
+        self._run("kinit", "-c", str(cache), "-k", "-t", str(self.keytab(principal)), f"{principal}@{REALM}")
+        return cache
 
     def start(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(

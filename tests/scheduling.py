@@ -30,10 +30,12 @@ LONGEST_FIRST: Final = (
     "tests/spark_crash",
     "tests/integration/idempotence",
     "tests/integration/transactions",
+    "tests/integration/metrics",
     "tests/spark/test_demo.py",
     "tests/fuzz",
     "tests/spark/pipelines/test_pipeline_tool.py",
     "tests/chaos",
+    "tests/soak",
     "tests/crash",
     "tests/integration/clients",
     "tests/integration/security",
@@ -65,6 +67,29 @@ def next_file(waiting: Iterable[str], begun: Mapping[str, set[str]], process: st
         return 0 if process in processes else 1 if not processes else 2, rank(folder), len(processes)
 
     return min(waiting, key=preference)
+
+
+class FolderTimes:
+    """Adds up what the tests of each folder took: which folders have to begin early, and which process had nothing to do at the end.
+
+    A file that is named in LONGEST_FIRST counts as a folder.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._ended: dict[str, float] = {}
+
+    def took(self, file: str, seconds: float, process: str, ended: float) -> None:
+        folder = folder_of(file)
+        self._seconds[folder] = self._seconds.get(folder, 0.0) + seconds
+        self._ended[process] = max(ended, self._ended.get(process, 0.0))
+
+    def lines(self) -> list[str]:
+        """Folders of a second and more, the longest first, then the processes that had nothing to do before the end."""
+        folders = sorted(((seconds, folder) for folder, seconds in self._seconds.items() if seconds >= 1), reverse=True)
+        last = max(self._ended.values(), default=0.0)
+        idle = [f"{last - ended:8.0f} s  {process} had ended" for process, ended in sorted(self._ended.items()) if last - ended >= 1]
+        return [*(f"{seconds:8.0f} s  {folder}" for seconds, folder in folders), *idle]
 
 
 class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from barnabas.tools.spark.spark_home import home_set
-from tests import kafka
+from tests import jvm, kafka
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# For a JVM that soon ends: what it would win by compiling better, it would not live to see.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Small and quiet: a query of a few rows is split into no more tasks than there are cores, and nothing is served or compressed for nobody.
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -34,6 +34,15 @@ SETTINGS = {
 def python_environment() -> None:
     """Spark's Python workers are to be this Python, and to import what this process imports."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+@contextmanager
+def set_for_a_while(variables: Mapping[str, str]) -> Generator[None, None, None]:
+    """The environment of what is started in the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        yield
 
 
 @contextmanager
@@ -56,7 +65,7 @@ def running(directory: Path, settings: dict[str, str] | None = None, connector: 
     }
     for key, value in everything.items():
         builder = builder.config(key, value)
-    with home_set(directory / "home"):
+    with home_set(directory / "home"), set_for_a_while(jvm.spark_environment()):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     try:

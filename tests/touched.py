@@ -1,7 +1,9 @@
 """`python -m tests.touched [REVISION]`: the unit tests that concern what changed since a revision (HEAD: what is not committed yet).
 
-A test file concerns a changed module if it imports it, itself or through a helper of the tests. Changed test files are in the list as they
-are. `make quick` runs the list.
+A test file concerns a changed module if it imports it, itself or through a helper of the tests, or if it has its name:
+`tests/unit/storage/log/test_retention.py` is about `barnabas/storage/log/retention.py`. A module without such a test is tested through the
+modules that import it; one that nothing imports, such as a handler or a tool, by the tests of its folder. Changed test files are in the
+list as they are. `make quick` runs the list.
 """
 
 from __future__ import annotations
@@ -26,9 +28,37 @@ def changed_files(revision: str) -> list[Path]:
 
 
 def concerned_by(changed: list[Path]) -> list[Path]:
-    modules = {module_name(path) for path in changed if path.suffix == ".py"}
     files = sorted(UNIT.rglob("test_*.py"))
-    return [file for file in files if file in changed or not modules.isdisjoint(imported(file))]
+    concerned = {file for file in files if file in changed}
+    for path in changed:
+        if path.suffix == ".py":
+            concerned |= tests_of(module_name(path), files)
+    return sorted(concerned)
+
+
+def tests_of(module: str, files: list[Path]) -> set[Path]:
+    """The tests of a module. If it has none, those of the modules that import it, or that import these; if it has none, of its folder."""
+    modules, seen = {module}, {module}
+    while modules:
+        tests = {file for file in files if not modules.isdisjoint(imported(file)) or same_named_module(file) in modules}
+        if tests:
+            return tests
+        modules = {importer for importer, imports in imports_of_sources().items() if not modules.isdisjoint(imports)} - seen
+        seen |= modules
+    folder = UNIT.joinpath(*module.split(".")[1:-1])
+    return {file for file in files if file.parent == folder and folder != UNIT}
+
+
+def same_named_module(test: Path) -> str:
+    """`tests/unit/client/test_clock.py` is about barnabas.client.clock."""
+    folder = test.relative_to(UNIT).parent.parts
+    return ".".join(("barnabas", *folder, test.stem.removeprefix("test_")))
+
+
+@cache
+def imports_of_sources() -> dict[str, frozenset[str]]:
+    """The modules of src/, each with what it imports."""
+    return {module_name(path): frozenset(direct_imports(path)) for path in (ROOT / "src").rglob("*.py")}
 
 
 def module_name(path: Path) -> str:

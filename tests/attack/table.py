@@ -14,6 +14,7 @@ from tests.attack import (
     many_elements,
     many_headers,
     members,
+    push_telemetry,
     quiet,
     recompression,
     topics,
@@ -56,5 +57,6 @@ ATTACKS = (
         expressions.attack,
     ),
     Attack("members", "sixty members of a group with 20 MB of metadata each, and 5,000 ids that are never used", members.attack),
+    Attack("push-telemetry", "pushes of client metrics that unfold into 8 MB of tiny messages and fields", push_telemetry.attack),
     Attack("topics", "metadata of 40,000 topics that do not exist", topics.attack, ("auto.create.topics.enable=true",)),
 )

@@ -71,7 +71,7 @@ class MortalBroker:
     def _barnabas(self) -> tuple[list[str], re.Pattern[str], re.Pattern[str] | None]:
         options = [f"--override={key}={value}" for key, value in SETTINGS.items()]
         where = ["--host", "127.0.0.1", "--port", str(self._port), "--data", str(self._directory)]
-        return [sys.executable, "-m", "barnabas", "up", *where, *options], broker.READY, broker.CRASH
+        return [sys.executable, "-m", "barnabas", "up", "--no-console", *where, *options], broker.READY, broker.CRASH
 
     def _kafka(self) -> tuple[list[str], re.Pattern[str], re.Pattern[str] | None]:
         command = kafka_server.command(self._directory, 1, self._port, self._controller_port, SETTINGS)

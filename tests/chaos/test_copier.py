@@ -69,7 +69,7 @@ def start(bootstrap: str, partition: int) -> subprocess.Popen[bytes]:
         "--transaction-size": str(TRANSACTION_SIZE),
         "--transaction-timeout": "20000",
     }
-    java = ["java", *kafka.JVM_FLAGS, "-Xmx128m", kafka.QUIET, "-cp", f"{java_jars()}/*", COPIER]
+    java = [*kafka.java(java_jars(), "-Xmx128m", kafka.QUIET), COPIER]
     words = [word for option in options.items() for word in option]
     return subprocess.Popen(
         [*java, *words, "--enable-random-aborts", "--use-group-metadata"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -21,7 +21,8 @@ from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_manager import LogManager, LogManagerConfig
+from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management.log_manager_config import LogManagerConfig
 from barnabas.storage.producers.replay import replay_batch
 from barnabas.storage.producers.state import ProducerStateManager
 from barnabas.topic_partition import TopicPartition

@@ -37,6 +37,7 @@ def test_every_path_that_the_map_names_exists() -> None:
 def test_every_folder_of_the_sources_is_on_the_map() -> None:
     named = set(named_paths())
     assert folders(ROOT / "src" / "barnabas") - named == set()
-    for part in ("barnabas/broker", "barnabas/client", "barnabas/storage", "pyspark_barnabas"):
+    parts = ("broker", "client", "client/admin", "client/consumer", "metadata", "storage", "tools")
+    for part in (*(f"barnabas/{part}" for part in parts), "pyspark_barnabas"):
         rooms = {f"{part.removeprefix('barnabas/')}/{room}" for room in folders(ROOT / "src" / part)}
         assert rooms - named == set()

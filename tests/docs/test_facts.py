@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from barnabas import loggers
 from barnabas.cli import tool_names
 from tests.documentation import PAGES, ROOT, prose, text
 
@@ -29,6 +30,7 @@ MADE_OF_PARTS = {
 OF_SPARK = {"emit.default.values", "enums.as.ints"}
 NO_SETTINGS = {
     *("a.b", "server.properties"),
+    *("server.log", "controller.log", "log4j.properties", "barnabas.storage.log.loader", *loggers.KNOWN),
     *("barnabas.client", "barnabas.client.serialization", "error.retriable", "spark.read.csv", "spark.read.json", "str.encode"),
 }
 every_page = pytest.mark.parametrize("page", PAGES)

@@ -12,7 +12,7 @@ from tests.docs.commands import commands
 from tests.docs.snippets import compiled
 from tests.documentation import PAGES, ROOT, Block, blocks, prose
 
-LANGUAGES = {"sh", "python", "properties", "text"}  # the first two are run
+LANGUAGES = {"sh", "python", "properties", "toml", "json", "text"}  # the first two are run
 REASONS = {
     "builds the project": "`make run` and `make test` are what CI runs around this test",
     "needs Docker": "an image is built, from the network",

@@ -13,6 +13,7 @@ import pytest
 from tests.docs.network import own_network
 from tests.docs.run_pages import PYTHON, SHELL, Outcome, needs_spark
 from tests.documentation import PAGES, ROOT, blocks
+from tests.jvm import spark_environment
 
 TIMEOUT_S = 900
 RUN_PAGES = [page for page in PAGES if any(block.is_run and block.language in (SHELL, PYTHON) for block in blocks(page))]
@@ -36,7 +37,7 @@ def read_pages(directory: Path, *pages: str) -> list[Outcome]:
     with own_network() as prefix:
         done = subprocess.run(
             [*prefix, sys.executable, "-m", "tests.docs.run_pages", str(directory), *pages],
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, **(spark_environment() if any(map(needs_spark, pages)) else {}), "PYTHONPATH": path},
             capture_output=True,
             encoding="utf-8",
             timeout=TIMEOUT_S,

@@ -74,7 +74,7 @@ def make_frame(seed: int, number: int, ids: Mapping[str, Uuid]) -> Frame:
         # The tree refuses what cannot be a path, and Kafka answered so when offsets were kept there.
         frame.may_be_unknown |= version == 0 and api.name in ("OffsetCommit", "OffsetFetch")
         frame.may_wait |= api.name in ("JoinGroup", "SyncGroup")  # for the other members
-        frame.damage = "a name as long as can be" if values.is_too_long else "codes at random" if api.name in CODED else ""
+        frame.damage = "codes at random" if api.name in CODED else ""
         frame.data = _framed(b"".join([piece.data for piece in pieces]))
     elif drawn < WHOLE_SHARE + PIECE_SHARE:
         frame.damage = _damage_a_piece(random, pieces, header, message.name, version)

@@ -75,7 +75,6 @@ class Values:
         self.ids = ids
         self.may_wait = False  # longer than PATIENCE_MS_MAX
         self.has_no_answer = False  # Produce with acks=0
-        self.is_too_long = False  # a text that an error message about it has no room for
         self.may_be_unknown = False  # Kafka itself answers UNKNOWN_SERVER_ERROR
         self.resource_type = 0
         self.is_felt = False
@@ -176,8 +175,7 @@ class Values:
         self.is_felt = False
         if self.resource_type == 2:
             if random.random() < 0.01:
-                self.is_too_long = True
-                return "x" * 32_767
+                return "x" * 32_767  # an error message about it has no room for it
             return random.choice(DOOMED + DOOMED + DOOMED + STABLE + IMPOSSIBLE) if self.api != "DescribeConfigs" else self._topic()
         if self.resource_type == 4:
             self.is_felt = random.random() < 0.5

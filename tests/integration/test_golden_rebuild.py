@@ -19,7 +19,8 @@ from barnabas.storage.disk.files import Files
 from barnabas.storage.log.append import LogAppend
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_manager import LogManager, LogManagerConfig
+from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management.log_manager_config import LogManagerConfig
 from barnabas.storage.producers.state import ProducerStateConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid

@@ -22,6 +22,12 @@ import pytest
 from barnabas.protocol import api_keys
 from barnabas.protocol.framing import parse_response_header, request_frame
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from barnabas.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.metadata_response import MetadataResponse
 from barnabas.protocol.registry import APIS
@@ -31,6 +37,7 @@ from benchmarks.wire import Client
 
 DEADLINE_S = 120  # for what takes a second on a machine that is not busy
 ROOT = Path(__file__).parents[2]
+BROKER_LOGGER = 8
 READY = re.compile(r"ready listeners=PLAINTEXT://(\[[^\]]*\]|[^:,]*):(\d+)\S* node\.id=([\d,]+) cluster\.id=(\S+) pid=(\d+)\n")
 
 
@@ -209,6 +216,7 @@ def test_a_server_properties_file_of_kraft_is_served(tmp_path: Path) -> None:
         assert make_topic(broker, "t") == 3
         log = broker.log.read_text()
     assert log.count("There is no KRaft quorum here") == log.count("The setting not.a.setting is not known") == 1
+    assert log.count("The setting process.roles has no effect here, because there is no KRaft quorum") == 1
 
 
 def test_a_log_in_json_is_json_line_by_line(tmp_path: Path) -> None:
@@ -216,6 +224,60 @@ def test_a_log_in_json_is_json_line_by_line(tmp_path: Path) -> None:
         broker.stop()
         lines = [json.loads(line) for line in broker.log.read_text().splitlines()]
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
+
+
+# -- log files
+
+
+def test_log_files_are_kafkas(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    with running(tmp_path, *up(tmp_path, "--logs", str(logs))) as broker:
+        make_topic(broker, "t")
+        set_level(broker, "kafka.request.logger.Metadata", "DEBUG")
+        metadata(broker, "t")
+        wait_for(logs / "kafka-request.log", "Completed request:")
+        set_level(broker, "kafka.request.logger.Metadata", None)
+        requests = (logs / "kafka-request.log").read_text()
+        metadata(broker, "t")
+        assert broker.stop() == ExitCode.STOPPED
+    line = requests.splitlines()[0]
+    assert re.match(r"\[[-\d]+ [:\d]+,\d{3}\] DEBUG Completed request:\{", line)
+    told = json.loads(line.partition("Completed request:")[2].rpartition(" (")[0])
+    assert told["requestHeader"]["requestApiKeyName"] == "METADATA"
+    assert told["request"]["topics"] == [{"name": "t"}]
+    assert [topic["name"] for topic in told["response"]["topics"]] == ["t"]
+    parts = ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs")
+    assert 0 < told["totalTimeMs"] < 1000 * DEADLINE_S
+    assert sum(told[part] for part in parts) == pytest.approx(told["totalTimeMs"], abs=1)
+    assert (logs / "kafka-request.log").read_text() == requests  # switched off again
+    changes = (logs / "state-change.log").read_text()
+    assert "Changed partition t-0 from NewPartition to OnlinePartition with state LeaderAndIsr(leader=1, " in changes
+    assert "[Broker id=1] Leader t-0 with topic id Some(" in changes
+    assert "(kafka.controller.KafkaController)" in (logs / "controller.log").read_text()
+    assert "(kafka.server.KafkaServer)" in (logs / "server.log").read_text()
+    assert "Changed partition" not in broker.log.read_text() + (logs / "server.log").read_text()
+
+
+def test_a_log_directory_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, out, err = failed(*up(tmp_path, "--logs", str(tmp_path / "file")))
+    assert (code, out) == (ExitCode.DISK_UNUSABLE, "")
+    (line,) = err.splitlines()
+    assert line.startswith(f"barnabas: No log files can be written in {tmp_path}/file (")
+    assert line.endswith("name another directory with --logs or $LOG_DIR")
+
+
+def set_level(broker: Running, logger: str, level: str | None) -> None:
+    config = AlterableConfig(logger, 0 if level is not None else 1, level)
+    with broker.connect() as connection:
+        answer = call(
+            connection,
+            api_keys.INCREMENTAL_ALTER_CONFIGS,
+            IncrementalAlterConfigsRequest([AlterConfigsResource(BROKER_LOGGER, "1", [config])]),
+            1,
+        )
+    assert isinstance(answer, IncrementalAlterConfigsResponse)
+    assert [result.error_code for result in answer.responses] == [0]
 
 
 # -- what keeps it from starting: a code, and one line that names the fix
@@ -259,7 +321,9 @@ def test_settings_of_an_override_file_count(tmp_path: Path) -> None:
 
 def test_a_port_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        code, _, told = failed("up", "--host", "127.0.0.1", "--port", str(taken.getsockname()[1]), "--data", str(tmp_path / "data"))
+        port = str(taken.getsockname()[1])
+        metrics = ["--override", "metrics.listener=http://localhost:0"]  # the default port of a broker that another test runs is a warning
+        code, _, told = failed("up", "--host", "127.0.0.1", "--port", port, "--data", str(tmp_path / "data"), *metrics)
     assert code == ExitCode.ADDRESS_UNAVAILABLE
     assert told.count("\n") == 1
     assert "stop what listens there, or set another port with --port" in told

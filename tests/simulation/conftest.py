@@ -1,4 +1,4 @@
-"""Mistakes can be put into plain Python only: where the broker is compiled, `make test` has looked for them before, uncompiled."""
+"""Mistakes can be put into plain Python only: `make test` looks for them in its uncompiled half."""
 
 from __future__ import annotations
 

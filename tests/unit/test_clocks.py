@@ -33,12 +33,10 @@ STATES = "the state timestamp in the record of a group, from which its offsets e
 VERSIONS = "the version of what was resolved is in records, and grows over restarts"
 TOKENS = "delegation tokens have their expiry in the metadata store, and brokers share them"
 NEEDS_WALL_TIME = {
-    "broker/config/config_manager.py ConfigManager.__init__": "compared with the creation times of znodes in /config/changes",
     "broker/security/sasl/listener.py SaslListener._lifetime_ms": "compared with the expiry of a token or delegation token",
     "broker/security/sasl/oauthbearer/token_check.py TokenCheck.validate": "compared with the times of a token",
     "broker/security/sasl/oauthbearer/token_check.py UnsignedCheck.validate": "the same",
     "broker/security/sasl/scram.py ScramExchange._token": "compared with the expiry of a delegation token",
-    "broker/security/tokens/delegation_tokens.py DelegationTokens.__init__": "compared with the creation times of notifications",
     "broker/security/tokens/delegation_tokens.py DelegationTokens.create": TOKENS,
     "broker/security/tokens/delegation_tokens.py DelegationTokens._change": TOKENS,
     "broker/security/tokens/delegation_tokens.py DelegationTokens.remove_expired": TOKENS,
@@ -58,11 +56,12 @@ NEEDS_WALL_TIME = {
     ),
     "broker/replication/replica_manager.py ReplicaManager._alter_log_dir": "the producer state of a log that is made",
     "broker/replication/replica_states.py _open_log": "the producer state of a log that is loaded",
-    "broker/server/server.py BrokerServer._build": "the authorizer compares it with the times of change notifications",
     "broker/server/server.py BrokerServer._claim_log_dirs": "the date in meta.properties",
     "broker/server/server.py BrokerServer._start": "producers that have expired by their last records are not loaded",
-    "broker/server/server.py BrokerServer._register": "the timestamp in the registration of the broker",
+    "broker/server/metrics_outputs.py MetricsOutputs._start_otlp": "points of OTLP have wall time",
+    "broker/server/own_registration.py OwnRegistration.register": "the timestamp in the registration of the broker",
     "broker/environment.py Environment.open_tree": "the times of znodes",
+    "broker/exposition/lag/group_lag.py _ages": RECORDS,
     "broker/transactions/transaction_markers.py MarkerAppender._batch": RECORDS,
     "broker/transactions/transaction_coordinator_service.py TransactionCoordinatorService.metrics": (
         "late transactions are told by the timestamps of their records"

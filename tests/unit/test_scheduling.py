@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import scheduling
-from tests.scheduling import folder_of, next_file
+from tests.scheduling import FolderTimes, folder_of, next_file
 
 ROOT = Path(__file__).parents[2]
 SPARK = ["tests/spark/test_a.py", "tests/spark/reading/test_b.py"]
@@ -47,3 +47,12 @@ def test_a_free_process_begins_a_folder_before_it_helps_with_another() -> None:
 
 def test_the_named_folders_and_files_exist() -> None:
     assert all((ROOT / folder).exists() for folder in (*scheduling.LONGEST_FIRST, scheduling.LAST))
+
+
+def test_the_times_of_a_run_are_told_by_folder_and_the_idle_time_of_processes() -> None:
+    times = FolderTimes()
+    times.took(SPARK[0], 40, "gw0", ended=140)
+    times.took(SPARK[1], 20, "gw0", ended=160)
+    times.took(CLIENT[0], 90, "gw1", ended=190)
+    times.took(UNIT[0], 0.2, "gw1", ended=190.2)
+    assert times.lines() == ["      90 s  tests/integration/client", "      60 s  tests/spark", "      30 s  gw0 had ended"]

@@ -23,4 +23,4 @@ class ApacheKafka(BrokerProcess):
 
     def command(self, properties: Path) -> list[str]:
         jars = kafka.available(kafka.zookeeper_mode)
-        return ["java", *kafka.JVM_FLAGS, "-Xmx384m", *LOGGING, "-cp", f"{jars}/*", "kafka.Kafka", str(properties)]
+        return [*kafka.java(jars, "-Xmx384m", *LOGGING), "kafka.Kafka", str(properties)]

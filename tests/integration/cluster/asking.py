@@ -47,8 +47,9 @@ def leaders(broker: BrokerProcess) -> dict[tuple[str, int], int]:
 
 
 def isr(broker: BrokerProcess, name: str) -> set[int]:
-    """Of the first partition of a topic."""
-    return next(set(topic.partitions[0].isr_nodes) for topic in metadata(broker).topics if topic.name == name)
+    """Of the first partition of a topic; empty while the broker does not know it."""
+    partitions = [each for topic in metadata(broker).topics if topic.name == name for each in topic.partitions]
+    return next((set(each.isr_nodes) for each in partitions if each.partition_index == 0), set())
 
 
 def epochs(broker: BrokerProcess) -> dict[tuple[str, int], int]:

@@ -36,9 +36,9 @@ def running(directory: Path, files: Certificates, users: Mapping[str, str] | Non
         f"ssl.keyStore.location={files.server_store}\nssl.keyStore.type=PEM\n"
         f"ssl.trustStore.location={files.authority}\nssl.trustStore.type=PEM\nssl.clientAuth=need\n"
     )
-    flags = [*kafka.JVM_FLAGS, kafka.QUIET, *(sasl_flags(directory / "zookeeper-jaas.conf", users).split() if users else ())]
+    flags = [kafka.QUIET, *(sasl_flags(directory / "zookeeper-jaas.conf", users).split() if users else ())]
     with open(directory / "zookeeper.log", "wb") as out:
-        java = ["java", *flags, "-cp", f"{jars}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
+        java = [*kafka.java(jars, *flags), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
         server = subprocess.Popen(java, stdout=out, stderr=out)
     try:
         deadline = time.monotonic() + START_TIMEOUT_S

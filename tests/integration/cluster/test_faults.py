@@ -168,7 +168,7 @@ def test_what_a_deposed_controller_still_orders_is_refused(machines: Machines, w
     until(lambda: asking.metadata(unreached).controller_id not in (zombie.id, -1), "another controller")
     assert asking.metadata(zombie).controller_id == zombie.id
     machines.links.mend(machine(zombie.id), machine(unreached.id))
-    refusal = f"Ignoring LeaderAndIsr request from controller {zombie.id} since its controller epoch"
+    refusal = f"Ignoring LeaderAndIsr request from controller {zombie.id} with correlation id"
     until(lambda: refusal in unreached.said(), "the order of the deposed one is refused")
     written.wait_for_more(100)
     machines.links.mend_all()

@@ -36,6 +36,7 @@ LOG_DIRS = f"{TOOLS}.LogDirsCommand"
 METADATA_VERSION = 9
 ALL = ("all-0", "all-1", "all-2")
 WAIT_S = 120
+SLOW_RECORDS = 600  # of 10 kB: more than a follower fetches at once, so that a throttle holds the rest up
 PLENTY = 1_000_000_000  # bytes a second: a limit that limits nothing here
 VERSION_DEPENDENT = re.compile(r"\s*Elr:.*$", re.MULTILINE)  # eligible leaders, which only brokers of a Raft quorum know of
 
@@ -151,6 +152,7 @@ class Story:
         self._run("files on one broker", LOG_DIRS, "--describe --topic-list moving --broker-list 3", via=1)
         self._run("a plan with a broker that is not there", REASSIGNMENTS, f"--execute {file}", file=plan([3, 9], [2, 3]))
         self._run("a plan with a broker twice", REASSIGNMENTS, f"--execute {file}", file=plan([3, 3], [2, 3]))
+        self._replicas_move_slowly()
         self._cluster.brokers[1].stop()
         self._wait(isr=of_all(2, 3))
         self._run("a move to a broker that is gone", REASSIGNMENTS, f"--execute {file}", file=plan([1, 2], [2, 3]))
@@ -160,6 +162,43 @@ class Story:
         self._run("topics are deleted", TOPICS, "--delete --topic all|moving", via=3)
         self._wait(leaders=dict.fromkeys((*ALL, "moving-0", "moving-1")))
         self._from_each_broker("topics that are left", TOPICS, "--list")
+
+    def _replicas_move_slowly(self) -> None:
+        """With a throttle that holds the copies up: the reassignment is listed and verified while it runs, given another throttle, and
+        cancelled; then it is begun again and let go."""
+        self._run("a topic that is to move slowly is made", TOPICS, "--create --replica-assignment 1:2,2:1 --topic slow")
+        self._wait(leaders={"slow-0": 1, "slow-1": 2}, isr={"slow-0": {1, 2}, "slow-1": {1, 2}})
+        load = f"--topic slow --num-records {SLOW_RECORDS} --record-size 10000 --throughput -1"
+        self._tool(f"{TOOLS}.ProducerPerformance", load)
+        file = "--reassignment-json-file {directory}/file"
+        away = plan([1, 3], [2, 3], topic="slow")
+        throttles = "--describe --entity-type {0} --entity-name {1}"
+        self._run("a slow move is begun", REASSIGNMENTS, f"--execute {file} --throttle 1024", file=away)
+        self._run("a slow move is listed", REASSIGNMENTS, "--list")
+        self._run("a slow move is verified", REASSIGNMENTS, f"--verify {file}", file=away)
+        self._run("the limits of a slow move: of the topic", CONFIGS, throttles.format("topics", "slow"))
+        for number in self._cluster.brokers:
+            self._run(f"the limits of a slow move: of broker {number}", CONFIGS, throttles.format("brokers", number))
+        self._run("a slow move is begun twice", REASSIGNMENTS, f"--execute {file} --throttle 2048", file=away)
+        self._run("a slow move gets another limit", REASSIGNMENTS, f"--execute {file} --additional --throttle 2048", file=away)
+        self._wait_for_word("=2048 ", CONFIGS, throttles.format("brokers", 3))
+        self._run("another limit of a slow move", CONFIGS, throttles.format("brokers", 3))
+        self._run("a slow move is cancelled, its limits are kept", REASSIGNMENTS, f"--cancel {file} --preserve-throttles", file=away)
+        self._wait_for_word("No partition reassignments found.", REASSIGNMENTS, "--list")
+        self._run("the limits that were kept", CONFIGS, throttles.format("topics", "slow"))
+        self._run("a slow move is cancelled again", REASSIGNMENTS, f"--cancel {file}", file=away)
+        self._wait_for_word("throttled", CONFIGS, throttles.format("topics", "slow"), is_there=False)
+        self._run("no limits are left of a cancelled move", CONFIGS, throttles.format("topics", "slow"))
+        self._wait(isr={"slow-0": {1, 2}, "slow-1": {1, 2}})
+        self._from_each_broker("a topic whose move was cancelled", TOPICS, "--describe --topic slow")
+        self._run("a slow move is begun again", REASSIGNMENTS, f"--execute {file} --throttle 1024", file=away)
+        self._run("a slow move is let go", REASSIGNMENTS, f"--execute {file} --additional --throttle {PLENTY}", file=away)
+        self._wait_for_word("No partition reassignments found.", REASSIGNMENTS, "--list")
+        self._run("a move that was let go is verified", REASSIGNMENTS, f"--verify {file}", file=away)
+        self._wait(isr={"slow-0": {1, 3}, "slow-1": {2, 3}})
+        self._from_each_broker("a topic that was let go", TOPICS, "--describe --topic slow")
+        self._run("a topic that moved slowly is deleted", TOPICS, "--delete --topic slow")
+        self._wait(leaders=dict.fromkeys(("slow-0", "slow-1")))
 
     def _described(self, when: str) -> None:
         for kind in ("under-replicated", "unavailable", "at-min-isr", "under-min-isr"):
@@ -230,8 +269,8 @@ def of_all(*brokers: int) -> dict[str, set[int]]:
     return {name: set(brokers) for name in ALL}
 
 
-def plan(*replicas: list[int]) -> str:
-    partitions = [{"topic": "moving", "partition": number, "replicas": each} for number, each in enumerate(replicas)]
+def plan(*replicas: list[int], topic: str = "moving") -> str:
+    partitions = [{"topic": topic, "partition": number, "replicas": each} for number, each in enumerate(replicas)]
     return json.dumps({"version": 1, "partitions": partitions})
 
 

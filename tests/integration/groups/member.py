@@ -19,7 +19,7 @@ from pathlib import Path
 from tests import clients, kafka
 
 HERE = Path(__file__).parent
-JAVA_OPTIONS = (*kafka.JVM_FLAGS, "-Xmx128m", kafka.QUIET)
+JAVA_OPTIONS = ("-Xmx128m", kafka.QUIET)
 STOP_TIMEOUT_S = 20
 
 
@@ -169,7 +169,7 @@ class Members:
     def _command(self, client: str) -> tuple[list[str], dict[str, str]]:
         if client == "java":
             jars = kafka.available(kafka.prepare)
-            return ["java", *JAVA_OPTIONS, "-cp", f"{self._java_classes()}:{jars}/*", "Member"], {}
+            return [*kafka.java(jars, *JAVA_OPTIONS, then=str(self._java_classes())), "Member"], {}
         if client == "kafkajs":
             modules = kafka.available(clients.kafkajs)
             return ["node", str(HERE / "js" / "member.js")], {"NODE_PATH": str(modules), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}

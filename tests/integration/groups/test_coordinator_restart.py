@@ -72,7 +72,7 @@ def assert_none_went_back(before: dict[int, int], after: dict[int, int]) -> None
 
 @contextmanager
 def serving(data: Path, port: int) -> Generator[subprocess.Popen[str], None, None]:
-    command = [sys.executable, "-m", "barnabas", "up", "--port", str(port), "--data", str(data)]
+    command = [sys.executable, "-m", "barnabas", "up", "--no-console", "--port", str(port), "--data", str(data)]
     with broker.started(command, broker.READY, broker.START_TIMEOUT_S) as (process, _):
         yield process
 

@@ -1,6 +1,6 @@
-"""Clients with Kerberos tickets against our broker, in clear and over TLS: ours, and the Java client of Apache Kafka.
+"""Clients with keytabs against our broker, in clear and over TLS: ours, and the Java client of Apache Kafka.
 
-The wheel of confluent-kafka has no GSSAPI, and the other Python clients have it through the same library as ours.
+`clients` has all clients that can do GSSAPI, with tickets.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import DataSourceArrowWriter
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from barnabas.client import Admin, Consumer, NewTopic, Producer
 from barnabas.client.errors import SaslAuthentication, TopicAuthorization
+from pyspark_barnabas import DefaultSource
 from tests import certificates, kafka
 from tests.broker import READY, START_TIMEOUT_S, started
 from tests.certificates import Certificates
+from tests.integration.tools_ours.test_status_and_shell import tool
 from tests.kerberos import REALM, Kdc
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
@@ -87,6 +92,29 @@ def test_our_clients(cluster: Cluster, protocol: str) -> None:
         assert next(iter(consumer)).value == b"hello"
 
 
+def test_our_tools(cluster: Cluster) -> None:
+    path = cluster.directory / "tool.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in cluster.client("alice", "SASL_SSL").items()))
+    login = ("--bootstrap-server", f"localhost:{cluster.ports['SASL_SSL']}", "--command-config", str(path))
+    assert tool("topics", *login, "--create", "--topic", "of-a-tool").out == "Created topic of-a-tool.\n"
+
+
+def test_the_spark_source(cluster: Cluster) -> None:
+    """Its writer and its reader, as Spark's tasks call them."""
+    settings = cluster.client("alice", "SASL_SSL")
+    with Admin(settings) as admin:
+        admin.create_topics([NewTopic("spark", 1, 1)])
+    options = {f"kafka.{name}": str(value) for name, value in settings.items()}
+    rows = pa.RecordBatch.from_pydict({"value": [b"one", b"two"]})
+    writer = DefaultSource({**options, "topic": "spark"}).writer(from_arrow_schema(rows.schema), overwrite=False)
+    assert isinstance(writer, DataSourceArrowWriter)
+    writer.write(iter([rows]))
+    source = DefaultSource({**options, "subscribe": "spark"})
+    reader = source.reader(source.schema())
+    batches: list[Any] = [batch for part in reader.partitions() for batch in reader.read(part)]
+    assert [value for batch in batches for value in batch.column("value").to_pylist()] == [b"one", b"two"]
+
+
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_a_java_client(cluster: Cluster, protocol: str) -> None:
     topic = f"java-{protocol.lower()}"
@@ -95,14 +123,7 @@ def test_a_java_client(cluster: Cluster, protocol: str) -> None:
         admin.create_topics([NewTopic(topic, 1, 1)])
     path = cluster.directory / f"{topic}.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-    command = [
-        "java",
-        *kafka.JVM_FLAGS,
-        kafka.QUIET,
-        f"-Djava.security.krb5.conf={cluster.kdc.config}",
-        "-cp",
-        f"{kafka.available(kafka.prepare)}/*",
-    ]
+    command = kafka.java(kafka.available(kafka.prepare), kafka.QUIET, f"-Djava.security.krb5.conf={cluster.kdc.config}")
     connecting = ["--bootstrap-server", settings["bootstrap.servers"], "--topic", topic]
     produced = subprocess.run(
         [*command, "org.apache.kafka.tools.ConsoleProducer", *connecting, "--command-config", str(path)],

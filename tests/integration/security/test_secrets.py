@@ -116,6 +116,8 @@ def _use(plain: str, sasl: str) -> tuple[bytes, str]:
 
     resource = ConfigResource(ConfigResourceType.BROKER, "1")
     with Admin(bootstrap_servers=plain) as admin:
+        loggers = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1")
+        admin.incremental_alter_configs({loggers: [AlterConfigOp("kafka.request.logger", "DEBUG")]}).all()
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
         admin.alter_user_scram_credentials([UserScramCredentialUpsertion("later", info, LATER)]).all()
         attempt(lambda: admin.incremental_alter_configs({resource: [AlterConfigOp(KEY_PASSWORD, DYNAMIC)]}).all())

@@ -15,6 +15,8 @@ PRODUCER = f"{TOOLS}.ConsoleProducer"
 CONSUMER = f"{TOOLS}.consumer.ConsoleConsumer"
 DELETE_RECORDS = f"{TOOLS}.DeleteRecordsCommand"
 ELECTIONS = f"{TOOLS}.LeaderElectionCommand"
+CLIENT_METRICS = f"{TOOLS}.ClientMetricsCommand"
+FEATURES = f"{TOOLS}.FeatureCommand"
 REASSIGNMENTS = f"{TOOLS}.reassign.ReassignPartitionsCommand"
 
 
@@ -171,6 +173,43 @@ def _records() -> list[Command]:
     ]
 
 
+def _client_metrics() -> list[Command]:
+    alter = "--alter --name m --interval 5000 --metrics a,b --match client_id=x,client_software_name=y"
+    return [
+        command("client-metrics: none listed", CLIENT_METRICS, "--list"),
+        command("client-metrics: altered", CLIENT_METRICS, alter),
+        command("client-metrics: listed", CLIENT_METRICS, "--list"),
+        command("client-metrics: described", CLIENT_METRICS, "--describe --name m"),
+        command("client-metrics: all described", CLIENT_METRICS, "--describe"),
+        command("client-metrics: one that is not there described", CLIENT_METRICS, "--describe --name nowhere"),
+        command("client-metrics: an interval that is too short", CLIENT_METRICS, "--alter --name m --interval 10"),
+        command("client-metrics: a pattern for nothing", CLIENT_METRICS, "--alter --name m --match foo=1"),
+        command("client-metrics: a pattern that is none", CLIENT_METRICS, "--alter --name m --match client_id=("),
+        command("client-metrics: described after that", CLIENT_METRICS, "--describe --name m"),
+        command("client-metrics: deleted", CLIENT_METRICS, "--delete --name m"),
+        command("client-metrics: deleted twice", CLIENT_METRICS, "--delete --name m"),
+        command("client-metrics: none listed any more", CLIENT_METRICS, "--list"),
+    ]
+
+
+def _features() -> list[Command]:
+    """Of the features that both have; a level that changes is set back."""
+    both = "--feature transaction.version=2 --feature group.version=1"
+    return [
+        command("features: an upgrade to the same, for a test", FEATURES, f"upgrade {both} --dry-run"),
+        command("features: an upgrade to too much", FEATURES, "upgrade --feature group.version=7"),
+        command("features: an upgrade that is a downgrade", FEATURES, "upgrade --feature transaction.version=1"),
+        command("features: a downgrade", FEATURES, "downgrade --feature transaction.version=1"),
+        command("features: a downgrade that is an upgrade", FEATURES, "downgrade --feature transaction.version=2"),
+        command("features: an upgrade", FEATURES, f"upgrade {both}"),
+        command("features: one disabled for a test", FEATURES, "disable --feature group.version --dry-run"),
+        command("features: one that is not there disabled", FEATURES, "disable --feature cats"),
+        command("features: one that is not there upgraded", FEATURES, "upgrade --feature cats=1"),
+        command("features: what a release has", FEATURES, "version-mapping --release-version 4.2-IV1"),
+        command("features: what a level depends on", FEATURES, "feature-dependencies --feature group.version=1"),
+    ]
+
+
 def _elections() -> list[Command]:
     file = "--path-to-json-file {directory}/file"
     listed = '{{"partitions": [{0}]}}'
@@ -246,4 +285,4 @@ def _deletion() -> list[Command]:
     ]
 
 
-COMMANDS = _topics() + _configs() + _records() + _elections() + _reassignments() + _load() + _deletion()
+COMMANDS = _topics() + _configs() + _client_metrics() + _features() + _records() + _elections() + _reassignments() + _load() + _deletion()

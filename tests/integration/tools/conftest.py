@@ -13,6 +13,7 @@ from tests import broker, kafka_server
 from tests.integration.tools import acl_requests, elections, reassignments
 from tests.integration.tools.acls import ACLS, SETTINGS
 from tests.integration.tools.commands import COMMANDS
+from tests.integration.tools.quotas import QUOTAS
 from tests.integration.tools.runner import Target, broker_id, run_all
 from tests.integration.tools.users import USERS
 from tests.once import once
@@ -33,7 +34,7 @@ def _run(directory: Path) -> dict[str, list[str]]:
         number = broker_id(ours)
         with kafka_server.running(directory / "kafka", number, SETTINGS) as theirs:
             targets = [Target(ours, number, directory / "ours"), Target(theirs, number, directory / "kafka")]
-            printed = run_all([*COMMANDS, *ACLS, *USERS], targets)
+            printed = run_all([*COMMANDS, *ACLS, *USERS, *QUOTAS], targets)
             for name in elections.ELECTIONS:
                 printed[name] = [elections.ask(name, ours), elections.ask(name, theirs)]
             for name in reassignments.REASSIGNMENTS:

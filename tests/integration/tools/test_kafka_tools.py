@@ -10,6 +10,7 @@ from tests.integration.tools import acl_requests
 from tests.integration.tools.acls import ACLS
 from tests.integration.tools.commands import COMMANDS
 from tests.integration.tools.elections import ELECTIONS
+from tests.integration.tools.quotas import QUOTAS
 from tests.integration.tools.reassignments import REASSIGNMENTS
 from tests.integration.tools.users import USERS
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.java
 BROKER_CONFIGS = "configs: all of a broker's are described"
 API_VERSIONS = "broker-api-versions"
 
-SAME = [command.name for command in (*COMMANDS, *ACLS, *USERS) if command.name not in (BROKER_CONFIGS, API_VERSIONS)]
+SAME = [command.name for command in (*COMMANDS, *ACLS, *USERS, *QUOTAS) if command.name not in (BROKER_CONFIGS, API_VERSIONS)]
 
 # What a broker is told about its place, and about a quorum that ours has not.
 PLACE = {"listeners", "log.dirs", "process.roles", "controller.listener.names", "controller.quorum.voters"}

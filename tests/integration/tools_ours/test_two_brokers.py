@@ -85,7 +85,7 @@ def two_brokers(directory: Path) -> Generator[Target, None, None]:
     for number, (file, port) in enumerate(zip(files, (first, second), strict=True), 1):
         file.write_text(_properties(directory, number, port, controller))
         formatting = ["format", "-c", str(file), "-t", CLUSTER_ID, "--feature", "eligible.leader.replicas.version=0"]
-        java = ["java", *kafka.JVM_FLAGS, kafka.QUIET, "-cp", f"{jars}/*", "kafka.tools.StorageTool"]
+        java = [*kafka.java(jars, kafka.QUIET), "kafka.tools.StorageTool"]
         subprocess.run([*java, *formatting], check=True, capture_output=True, timeout=120)
     command = kafka.source_command(jars, PROGRAM, *map(str, files))
     with broker.started(command, STARTED, START_TIMEOUT_S):

@@ -40,7 +40,8 @@ class Connection:
 
     def send(self, request: Message, version: int) -> None:
         api = BY_NAME[type(request).__name__.removesuffix("Request")]
-        self._socket.sendall(b"".join(request_frame(request, api, version, 1, CLIENT_ID)))
+        client_id = CLIENT_ID if api.request_header_version(version) else ""  # ControlledShutdown version 0 has none
+        self._socket.sendall(b"".join(request_frame(request, api, version, 1, client_id)))
 
     def receive(self, request: Message, version: int) -> Any:
         api = BY_NAME[type(request).__name__.removesuffix("Request")]

@@ -14,6 +14,7 @@ from typing import Any
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
+from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.security.access import Access
 from barnabas.broker.topics.admin_manager import AdminManager
 from barnabas.broker.topics.metadata_cache import LEADER_DURING_DELETE, MetadataCache
@@ -65,6 +66,7 @@ class AdminBroker:
         self.admin = AdminManager(
             self.client, self.admin_tree, self.cache, self.controller, self.config, self.clock, self.purgatory, Random(2)
         )
+        self.quotas = ClientQuotas(self.config.static.number)
         self.waiting = asyncio.Event()
         self.tell()
 
@@ -73,7 +75,11 @@ class AdminBroker:
         cls, properties: Mapping[str, str] | None = None, racks: Mapping[int, str | None] | None = None, controller: Any = None
     ) -> AdminBroker:
         """`controller` is for those who ask it for elections."""
-        broker = cls(properties or {}, {0: None} if racks is None else racks, controller or SimpleNamespace(is_active=True))
+        broker = cls(
+            properties or {},
+            {0: None} if racks is None else racks,
+            controller or SimpleNamespace(is_active=True, cordoned_brokers=frozenset()),
+        )
         await broker.client.connect()
         for path in paths.PERSISTENT_PATHS:
             await broker.client.ensure(path)
@@ -83,7 +89,14 @@ class AdminBroker:
         """The handler at work; `waiting` is set when the request goes into the purgatory."""
         self.waiting.clear()
         request = request_of(message, version, self.waiting.set)
-        parts = SimpleNamespace(admin=self.admin, metadata_cache=self.cache, config=self.config, access=Access(None))
+        parts = SimpleNamespace(
+            admin=self.admin,
+            metadata_cache=self.cache,
+            config=self.config,
+            access=Access(None),
+            clock=self.clock,
+            quotas=self.quotas,
+        )
         return asyncio.ensure_future(import_module(f"barnabas.broker.handlers.{api}").handle(parts, request).result())
 
     async def ask_and_act(self, api: str, message: Message, version: int) -> Any:

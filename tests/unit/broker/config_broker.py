@@ -34,15 +34,19 @@ from tests.unit.broker.handlers.asking import request_of
 
 
 class TestClock(Clock):
-    """A wall clock that stands until it is moved."""
+    """Clocks that stand until they are moved."""
 
     __test__ = False
 
     def __init__(self) -> None:
         self.wall_ms = 1_700_000_000_000
+        self.elapsed_ms = 0
 
     def now_ms(self) -> int:
         return self.wall_ms
+
+    def monotonic_ms(self) -> int:
+        return self.elapsed_ms
 
 
 class ConfigBroker:

@@ -34,6 +34,7 @@ from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management.log_manager_hooks import LogManagerHooks
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 
@@ -91,7 +92,14 @@ class Replicas:
         self.clock = StandingClock()
         self.decider = Decider()
         self.failed_dirs: list[str] = []
-        self.log_manager = LogManager(files or Files(), self.paths, config or LogConfig())
+        self.log_manager = LogManager(
+            files or Files(),
+            self.paths,
+            config or LogConfig(),
+            hooks=LogManagerHooks(
+                dir_failed=lambda path: self.manager.log_dir_failed(path), flushed=lambda log: self.manager.log_flushed(log)
+            ),
+        )
         self.cache = MetadataCache(BROKER)
         self.config = DynamicBrokerConfig(BrokerConfig({"broker.id": str(BROKER), "log.dirs": ",".join(self.paths), **(settings or {})}))
         self.purgatories = [DelayedOperationPurgatory[Any](name, 0) for name in ("Produce", "Fetch", "DeleteRecords")]

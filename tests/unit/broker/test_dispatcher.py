@@ -10,6 +10,7 @@ import pytest
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.handlers import HANDLERS, Handler
 from barnabas.broker.requests.reply import Reply
+from barnabas.broker.requests.sliced_response import ELEMENTS_PER_SLICE
 from barnabas.broker.topics.initial_metadata import InitialMetadata
 from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.errors import InvalidRequest
@@ -29,6 +30,8 @@ from barnabas.protocol.messages.api_versions_request import ApiVersionsRequest
 from barnabas.protocol.messages.api_versions_response import ApiVersionsResponse
 from barnabas.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from barnabas.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from barnabas.protocol.messages.describe_configs_request import DescribeConfigsRequest
+from barnabas.protocol.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 from barnabas.protocol.messages.metadata_request import MetadataRequest
 from barnabas.protocol.messages.produce_request import ProduceRequest
 from barnabas.protocol.messages.write_txn_markers_request import WriteTxnMarkersRequest
@@ -141,10 +144,40 @@ def test_an_answer_that_cannot_be_written_closes_the_connection_and_harms_nobody
     async def scenario() -> None:
         dispatcher = RequestDispatcher(a_broker())
         handler = Handler("describe_cluster")
-        handler.handle = lambda broker, request: Reply.now(request, DescribeClusterResponse(error_message="x" * 40_000))
+        handler.handle = lambda broker, request: Reply.now(request, DescribeClusterResponse(cluster_id="x" * 40_000))
         dispatcher._handlers[api_keys.DESCRIBE_CLUSTER] = handler
         with pytest.raises(Closed):
             await dispatched(dispatcher, frame(DescribeClusterRequest(), 0))
 
     asyncio.run(scenario())
     assert "cannot be sent" in caplog.text
+
+
+def test_an_error_text_that_is_too_long_is_cut() -> None:
+    async def scenario() -> None:
+        dispatcher = RequestDispatcher(a_broker())
+        handler = Handler("describe_cluster")
+        handler.handle = lambda broker, request: Reply.now(request, DescribeClusterResponse(error_code=42, error_message="é" * 40_000))
+        dispatcher._handlers[api_keys.DESCRIBE_CLUSTER] = handler
+        response = read(await dispatched(dispatcher, frame(DescribeClusterRequest(), 0)), DescribeClusterResponse, 0)
+        assert (response.error_code, response.error_message) == (42, "é" * 16_383)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("count", [1, ELEMENTS_PER_SLICE + 1])
+def test_error_texts_of_parts_are_cut_too(count: int) -> None:
+    async def scenario() -> None:
+        dispatcher = RequestDispatcher(a_broker())
+        handler = Handler("describe_cluster")
+        results = [DescribeConfigsResult(42, "x" * 40_000, 2, "topic") for _ in range(count)]
+        handler.handle = lambda broker, request: Reply.awaiting(request, _later(DescribeConfigsResponse(results=results)))
+        dispatcher._handlers[api_keys.DESCRIBE_CONFIGS] = handler
+        response = read(await dispatched(dispatcher, frame(DescribeConfigsRequest(), 4)), DescribeConfigsResponse, 4)
+        assert [len(result.error_message or "") for result in response.results] == [32_767] * count
+
+    asyncio.run(scenario())
+
+
+async def _later(response: DescribeConfigsResponse) -> DescribeConfigsResponse:
+    return response

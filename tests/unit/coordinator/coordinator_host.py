@@ -119,7 +119,14 @@ class Answers(list[Any]):
 
 
 class Host:
-    def __init__(self, log: MemoryLog | None = None, partitions: int = 1, **settings: Any) -> None:
+    def __init__(
+        self,
+        log: MemoryLog | None = None,
+        partitions: int = 1,
+        load_buffer_size: int = 1_000_000,
+        on_timer: Callable[[ShardTimer], object] = lambda timer: None,
+        **settings: Any,
+    ) -> None:
         self.time = Time()
         self.log = log or MemoryLog()
         self.config = GroupCoordinatorConfig(**settings)
@@ -127,9 +134,10 @@ class Host:
         memory = self.config.memory()
 
         def make_shard(_: int, timer: ShardTimer) -> GroupCoordinatorShard:
+            on_timer(timer)
             return GroupCoordinatorShard(self.config, self.time, timer, NoMetrics(), lambda: f"id{next(ids)}", memory)
 
-        self.runtime = CoordinatorRuntime(self.log, make_shard, self.time, self.time, load_buffer_size=1_000_000)
+        self.runtime = CoordinatorRuntime(self.log, make_shard, self.time, self.time, load_buffer_size=load_buffer_size)
         self.coordinator = GroupCoordinator(self.config, self.runtime)
         self.coordinator.start(partitions)
         for partition in range(partitions):

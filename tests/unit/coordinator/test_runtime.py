@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +10,12 @@ from barnabas.coordinator.faults import truncated
 from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from barnabas.coordinator.group.group import partition_for
-from barnabas.coordinator.result import CoordinatorResult
+from barnabas.coordinator.group.offsets import OFFSET_COMMIT
+from barnabas.coordinator.result import CoordinatorRecord, CoordinatorResult, TimerAction
 from barnabas.coordinator.runtime import RECORDS_PER_SLICE, SKIPS_LOGGED_MAX, ShardTimer
-from barnabas.errors import CoordinatorNotAvailable
+from barnabas.errors import CoordinatorNotAvailable, KafkaStorageError
 from barnabas.java_hash import java_hash
+from barnabas.protocol.coordinator_records.offset_commit_key import OffsetCommitKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
@@ -259,10 +259,31 @@ def test_an_error_that_quotes_an_enormous_group_id_is_cut_to_what_a_response_can
     assert truncated("Group g not found.") == "Group g not found."
 
 
+@pytest.mark.parametrize("replay", [True, False])
+def test_a_timer_whose_records_cannot_be_written_runs_again_unless_its_code_handles_the_failure(replay: bool) -> None:
+    timers: list[ShardTimer] = []
+    host = Host(on_timer=timers.append)
+    record = CoordinatorRecord(OFFSET_COMMIT, OffsetCommitKey("g", "t", 0))
+    ran: list[int] = []
+
+    def action() -> CoordinatorResult[None]:
+        ran.append(host.time.now)
+        return CoordinatorResult([record], replay=replay)
+
+    began = host.time.now
+    timers[0].schedule("session", 10, action)
+    host.log.error = KafkaStorageError("too many open files")
+    host.time.advance(600)
+    host.log.error = None
+    host.time.advance(10_000)
+    assert ran == ([began + 10, began + 510, began + 1_010] if replay else [began + 10])
+    assert not timers[0].is_scheduled("session")
+
+
 def shard_timer() -> tuple[Time, ShardTimer]:
     time = Time()
 
-    def run(action: Callable[[], CoordinatorResult[None] | None]) -> None:
+    def run(key: str, action: TimerAction) -> None:
         assert action() is None
 
     return time, ShardTimer(time, run)
@@ -301,3 +322,19 @@ def test_a_timer_that_was_put_off_and_then_cancelled_does_not_run() -> None:
     timer.cancel("session")
     time.advance(200)
     assert ran == [] and len(timer) == 0
+
+
+def test_a_load_that_needs_a_larger_buffer_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    log = MemoryLog()
+    Host(log).commit(1, metadata="x" * 4_000)
+    Host(log, load_buffer_size=1_000)
+    (told,) = [record.getMessage() for record in caplog.records if "buffer larger" in record.getMessage()]
+    assert told.startswith("Loaded offsets and group metadata from __consumer_offsets-0 with buffer larger (")
+    assert told.endswith(" bytes) than configured offsets.load.buffer.size (1000 bytes)")
+
+
+def test_a_load_without_a_log_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    log = MemoryLog()
+    log.is_leader = False
+    Host(log)
+    assert "Attempted to load offsets and group metadata from __consumer_offsets-0, but found no log" in caplog.text

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from barnabas.layout.cluster_image import ClusterImage, read_image
 from barnabas.layout.converter import ConversionProgress, Converter
 from barnabas.layout.journal import ConversionJournal
-from barnabas.layout.layout import STORE_NAME, Layout, within
+from barnabas.layout.layout import Layout, within
 from barnabas.layout.layout_file import LayoutFile, find_layout
 from barnabas.layout.plan import ConversionPlan
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
+from barnabas.metadata.embedded import STORE_NAME
 from barnabas.metadata.local import LocalTree
 from barnabas.metadata.znodes import cluster, configs
 from barnabas.metadata.znodes.topics import (
@@ -32,7 +33,8 @@ from barnabas.storage.directory.checkpoints import CLEANER_OFFSET_CHECKPOINT, RE
 from barnabas.storage.directory.log_dir import LogDir
 from barnabas.storage.directory.meta_properties import MetaProperties, MetaPropertiesFile
 from barnabas.storage.disk.files import AnyFiles
-from barnabas.storage.log_manager import LogManager, LogManagerConfig
+from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management.log_manager_config import LogManagerConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
 from tests.unit.storage.logs import NOW, append_many, config, values

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
-from barnabas.errors import InvalidReplicaAssignment, InvalidTopic, TopicExists, UnknownTopicOrPartition
+from barnabas.errors import InvalidReplicaAssignment, InvalidTopic, KafkaError, TopicExists, UnknownTopicOrPartition
 from barnabas.metadata import paths
 from barnabas.metadata.admin_tree import AdminTree, ExistingTopics, PlannedTopic, TopicAlreadyMarkedForDeletion
 from barnabas.metadata.client import TreeClient
+from barnabas.metadata.errors import NotEmpty
 from barnabas.metadata.local import LocalTree
+from barnabas.metadata.tree import Create, Delete, SetData, TreeRequest, TreeResponse
 from barnabas.metadata.znodes.topics import TopicAssignment
 from barnabas.uuid import Uuid
 
@@ -247,3 +249,67 @@ def test_an_empty_quota_leaves_the_others_of_the_user(client: TreeClient, admin:
 def test_what_was_never_set_is_empty(admin: AdminTree) -> None:
     assert run(admin.fetch_config("topics", "T")) == {}
     assert run(admin.fetch_configs("topics", ["T", "U"])) == {"T": {}, "U": {}}
+
+
+class Reconnecting(TreeClient):
+    """Loses the connection after the first write below /config, and sends it again, as a ZooKeeper session does."""
+
+    write_is_lost = False
+
+    async def handle(self, requests: Sequence[TreeRequest[Any]]) -> list[TreeResponse[Any]]:
+        responses = await super().handle(requests)
+        is_write = any(isinstance(request, (Create, Delete, SetData)) for request in requests)
+        if self.write_is_lost and is_write and not isinstance(responses[0].error, NotEmpty):
+            self.write_is_lost = False
+            return await super().handle(requests)
+        return responses
+
+
+@pytest.mark.parametrize(
+    ("entity", "before", "after"),
+    [
+        ("bob", {}, {"producer_byte_rate": "2"}),
+        ("alice", {"producer_byte_rate": "1"}, {"producer_byte_rate": "2"}),
+        ("alice", {"producer_byte_rate": "1"}, {}),
+        ("alice/clients/c1", {"producer_byte_rate": "1"}, {}),
+    ],
+)
+def test_a_quota_whose_write_lost_its_response_is_notified(entity: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    client = Reconnecting(LocalTree(lambda: 1000), lambda: None)
+    admin = AdminTree(client, Random(1))
+    run(client.connect())
+    run(client.ensure("/config/users"))
+    run(client.ensure(paths.CONFIG_CHANGES))
+    if before:
+        run(admin.change_config("users", entity, before))
+    earlier = len(changes(client))
+    client.write_is_lost = True
+    run(admin.update_config("users", entity, lambda _: after))
+    assert not client.write_is_lost
+    assert run(admin.fetch_config("users", entity)) == after
+    assert len(changes(client)) == earlier + 1
+    if not after:
+        assert run(client.exists("/config/users/alice")) is None
+
+
+def test_a_deletion_whose_write_lost_its_response_is_notified_although_nothing_is_left_to_delete() -> None:
+    client = Reconnecting(LocalTree(lambda: 1000), lambda: None)
+    admin = AdminTree(client, Random(1))
+    run(client.connect())
+    run(admin.change_config("users", "alice", {"SCRAM-SHA-256": "x", "producer_byte_rate": "1"}))
+
+    def without_credential(config: dict[str, str]) -> dict[str, str]:
+        if "SCRAM-SHA-256" not in config:
+            raise KafkaError("no such credential")
+        return {name: value for name, value in config.items() if name != "SCRAM-SHA-256"}
+
+    client.write_is_lost = True
+    with pytest.raises(KafkaError):
+        run(admin.update_config("users", "alice", without_credential))
+    assert run(admin.fetch_config("users", "alice")) == {"producer_byte_rate": "1"}
+    assert len(changes(client)) == 2
+
+
+def test_a_config_that_stays_as_it_is_is_not_notified(client: TreeClient, admin: AdminTree) -> None:
+    run(admin.update_config("users", "alice", lambda config: config))
+    assert changes(client) == []

@@ -306,15 +306,15 @@ def test_access_lists_without_data_are_empty_and_of_another_version_damage() -> 
 
 @pytest.mark.parametrize("pattern_type", ["LITERAL", "PREFIXED"])
 def test_a_change_of_access_lists_is_told_in_the_tree_of_its_pattern(pattern_type: str) -> None:
-    pattern = security.ResourcePattern("TOPIC", "a:b", pattern_type)
+    pattern = security.AclChange("TOPIC", "a:b", pattern_type)
     assert security.decode_acl_change(security.acl_change_path(pattern) + "0000000000", security.encode_acl_change(pattern)) == pattern
 
 
-tokens = st.builds(security.TokenInformation, names, text, text, st.lists(text, max_size=3).map(tuple), int64, int64, int64)
+tokens = st.builds(security.TokenZnode, names, text, text, st.lists(text, max_size=3).map(tuple), int64, int64, int64)
 
 
 @given(tokens)
-def test_a_token_is_read_as_it_was_written(token: security.TokenInformation) -> None:
+def test_a_token_is_read_as_it_was_written(token: security.TokenZnode) -> None:
     assert security.decode_token("/delegation_token/tokens/x", security.encode_token(token)) == token
 
 
@@ -327,7 +327,7 @@ def test_a_token_of_kafka_3_9_is_written_again_as_it_was() -> None:
 
 
 def test_a_token_stands_in_the_order_of_kafka_and_an_old_one_was_requested_by_its_owner() -> None:
-    token = security.TokenInformation("id", "User:a", "User:b", ("User:c",), 1, 3, 2)
+    token = security.TokenZnode("id", "User:a", "User:b", ("User:c",), 1, 3, 2)
     expected = (
         b'{"issueTimestamp":1,"renewers":["User%3Ac"],"tokenRequester":"User%3Ab","tokenId":"id",'
         b'"owner":"User%3Aa","expiryTimestamp":2,"maxTimestamp":3,"version":3}'

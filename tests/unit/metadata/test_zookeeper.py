@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from barnabas.metadata.errors import StoreUnusable
 from barnabas.metadata.tree import EventType, Exists, GetChildren, GetData, WatchedEvent
 from barnabas.metadata.zookeeper import wire
-from barnabas.metadata.zookeeper.access import ALL, READ, Access, of_creator, open_to_all
+from barnabas.metadata.zookeeper.access import ALL, READ, ZnodeAcl, of_creator, open_to_all
 from barnabas.metadata.zookeeper.address import Ensemble, Server, parse
 from barnabas.metadata.zookeeper.watch_list import WatchList
 
@@ -42,14 +42,14 @@ def test_an_ensemble_reads_as_it_is_written() -> None:
 
 
 def test_nodes_are_open_to_all_unless_access_lists_are_asked_for() -> None:
-    assert open_to_all("/config/users") == (Access(ALL, "world", "anyone"),)
-    assert of_creator("/brokers/ids/1") == (Access(ALL, "auth", ""), Access(READ, "world", "anyone"))
-    assert of_creator("/consumers") == (Access(ALL, "world", "anyone"),)
+    assert open_to_all("/config/users") == (ZnodeAcl(ALL, "world", "anyone"),)
+    assert of_creator("/brokers/ids/1") == (ZnodeAcl(ALL, "auth", ""), ZnodeAcl(READ, "world", "anyone"))
+    assert of_creator("/consumers") == (ZnodeAcl(ALL, "world", "anyone"),)
 
 
 @pytest.mark.parametrize("path", ["/config/users/alice", "/config/brokers/1", "/delegation_token/tokens/id"])
 def test_nodes_with_secrets_are_not_readable_by_others(path: str) -> None:
-    assert of_creator(path) == (Access(ALL, "auth", ""),)
+    assert of_creator(path) == (ZnodeAcl(ALL, "auth", ""),)
 
 
 @given(st.binary(max_size=60))

@@ -17,7 +17,8 @@ from typing import Any
 
 from barnabas.protocol.generator.schema import OLD_RELEASE, RELEASE, SCHEMAS, Versions
 from barnabas.protocol.message import serialize
-from tests.kafka import cache_dir, prepare
+from tests.jvm import SHORT_LIVED, cache_dir
+from tests.kafka import prepare
 from tests.unit.protocol.instances import ALL, COORDINATOR_RECORDS, VERSIONS, random_message
 
 HERE = Path(__file__).parent
@@ -63,7 +64,7 @@ def ask(release: str, questions: list[tuple[str, int, str]]) -> list[dict[str, A
     if release == OLD_RELEASE:  # its classes come first on the path; what they need is the same in both
         jars = f"{cache_dir() / f'{OLD_RELEASE}-schemas'}/*:{jars}"
     lines = "".join(f"{java_class(name)} {version} {raw}\n" for name, version, raw in questions)
-    java = ["java", "-cp", jars, str(HERE / "Oracle.java")]
+    java = ["java", *SHORT_LIVED, "-cp", jars, str(HERE / "Oracle.java")]
     done = subprocess.run(java, input=lines, capture_output=True, text=True, check=True, timeout=600)
     return [json.loads(line) for line in done.stdout.splitlines()]
 

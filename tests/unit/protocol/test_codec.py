@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from barnabas.protocol.errors import MalformedMessage, UnsupportedVersion, UnwritableMessage
 from barnabas.protocol.generator.emit import default, is_left_out
 from barnabas.protocol.generator.schema import MessageSchema
-from barnabas.protocol.message import parse, serialize
+from barnabas.protocol.message import Message, parse, serialize
+from barnabas.protocol.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from barnabas.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from barnabas.protocol.messages.incremental_alter_configs_request import AlterableConfig
 from barnabas.protocol.messages.metadata_request import MetadataRequest
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.messages.produce_response import LeaderIdAndEpoch, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from barnabas.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from barnabas.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from barnabas.protocol.reader import Reader
 from barnabas.protocol.slices import Records
 from barnabas.protocol.writer import Writer
@@ -169,6 +173,20 @@ def test_a_value_that_its_type_cannot_hold_is_refused(field: str, value: Any) ->
     with pytest.raises((ValueError, OverflowError, UnwritableMessage)):
         setattr(request, field, value)
         serialize(request, 9)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        SaslAuthenticateRequest(b"\0alice\0opensesame"),
+        ScramCredentialUpsertion("alice", 1, 4096, b"opensesame", b"opensesame"),
+        RenewDelegationTokenRequest(b"opensesame"),
+        AlterableConfig("ssl.keystore.password", 0, "opensesame"),
+    ],
+)
+def test_a_message_shows_no_secret(message: Message) -> None:
+    assert "opensesame" not in repr(message)
+    assert "[hidden]" in repr(message)
 
 
 def test_a_message_shows_its_fields() -> None:

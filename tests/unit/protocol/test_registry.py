@@ -13,7 +13,7 @@ from barnabas import errors
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode, MalformedMessage, UnsupportedVersion
 from barnabas.protocol.generator.__main__ import main as generate
-from barnabas.protocol.generator.schema import OLD_RELEASE, RELEASE, Versions, _read, parse, snake_case
+from barnabas.protocol.generator.schema import OLD_RELEASE, RELEASE, Versions, parse, read_release, snake_case
 from barnabas.protocol.registry import APIS, BY_NAME
 from tests.error_codes import code_of
 from tests.unit.protocol.instances import MESSAGES
@@ -31,7 +31,7 @@ def test_every_api_knows_its_messages() -> None:
 
 def test_the_versions_are_those_of_both_releases() -> None:
     for release in (RELEASE, OLD_RELEASE):
-        for name, schema in _read(release).items():
+        for name, schema in read_release(release).items():
             if schema["type"] == "request" and schema["validVersions"] != "none":
                 versions = Versions.parse(schema["validVersions"])
                 assert all(BY_NAME[name.removesuffix("Request")].has_version(version) for version in versions)
@@ -40,7 +40,7 @@ def test_the_versions_are_those_of_both_releases() -> None:
 
 
 def test_a_version_has_the_fields_of_its_release_in_their_order() -> None:
-    new, old = _read(RELEASE), _read(OLD_RELEASE)
+    new, old = read_release(RELEASE), read_release(OLD_RELEASE)
     for name, message in MESSAGES.items():
         for version in message.versions:
             kept = name in new and version in Versions.parse(new[name]["validVersions"])

@@ -31,6 +31,14 @@ def test_passwords_are_not_shown() -> None:
         ("m must x=y;", "Invalid login module control flag 'must' in JAAS config"),
         (f"{PLAIN} required username=;", "Value not specified for key 'username' in JAAS config"),
         (f"{PLAIN} required username", "Value not specified for key 'username' in JAAS config"),
+        (
+            f"{PLAIN} required username=a password=top secret;",
+            "Value not specified for option 3 in JAAS config: put quotation marks around each value",
+        ),
+        (
+            f'{PLAIN} required username="a" password="top"secret";',
+            "JAAS config cannot be read: a quotation mark is open or stands alone",
+        ),
         (f'{PLAIN} required username="a" password="b"', "JAAS config entry not terminated by semi-colon"),
         (f'{PLAIN} required username="a"; {PLAIN} required;', "JAAS config property contains 2 login modules, should be 1 module"),
         (f'{PLAIN} required username="a;', "JAAS config cannot be read: a quotation mark is open or stands alone"),

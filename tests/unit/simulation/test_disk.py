@@ -481,7 +481,7 @@ def test_a_read_may_be_said_to_wait(disk: SimulatedFiles) -> None:
 def test_a_file_that_was_not_told_of_its_new_name_is_found_out(disk: SimulatedFiles) -> None:
     file = durable_file(disk, "/log", b"abc")
     disk.rename("/log", "/log.deleted")
-    with pytest.raises(AssertionError, match=r"/log is now /log\.deleted, and its file was not told"):
+    with pytest.raises(AssertionError, match=r"/log is now /log\.deleted, but the open file still has the old name"):
         file.append_bytes(b"d")
     file.renamed("/log.deleted")
     file.append_bytes(b"d")

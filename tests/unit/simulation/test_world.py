@@ -226,7 +226,7 @@ def test_a_process_may_come_back_on_its_host() -> None:
 
 def test_where_nothing_can_happen_any_more_it_says_so() -> None:
     places = Places(7)
-    with pytest.raises(Stuck, match="seed 7: nothing is left to happen"):
+    with pytest.raises(Stuck, match="seed 7: no event is left"):
         until(places, lambda: False)
 
 

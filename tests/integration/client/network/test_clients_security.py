@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from barnabas.client.errors import AuthenticationError, SaslAuthentication, SslA
 from barnabas.client.metrics.metrics import Metric, MetricName
 from tests.integration.client.records import DEADLINE_S, numbered, poll_until
 from tests.integration.client.secure_kafka import SCRAM, SESSION_MS, SecureKafka, with_sasl, with_tls, with_token
+from tests.integration.tools_ours.test_status_and_shell import tool
 
 Settings = dict[str, object]
 PASSWORDS = ("PLAIN", *SCRAM)
@@ -86,6 +88,15 @@ def test_the_faces_on_asyncio_are_let_in_too(secure: SecureKafka, way: str) -> N
             return read
 
     assert asyncio.run(asyncio.wait_for(main(), DEADLINE_S)) == numbered(20)
+
+
+@all_ways
+def test_a_tool_logs_in_with_its_command_config(secure: SecureKafka, way: str, tmp_path: Path) -> None:
+    settings, topic = settings_of(secure, way), topic_for(way, "tool")
+    bootstrap, path = settings.pop("bootstrap_servers"), tmp_path / "client.properties"
+    path.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in settings.items()))
+    login = ("--bootstrap-server", bootstrap, "--command-config", str(path))
+    assert tool("topics", *login, "--create", "--topic", topic).out == f"Created topic {topic}.\n"
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)

@@ -1,4 +1,4 @@
-"""Telemetry against Apache Kafka: a plugin of its broker says what our client pushed; and against a broker that knows nothing of it."""
+"""Telemetry against Apache Kafka: a plugin of its broker says what our client pushed, and its errors are those of our broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,24 +14,29 @@ from typing import Any
 import pytest
 
 from barnabas.client import Admin, Consumer, Metric, MetricName, Producer
+from barnabas.client.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 from barnabas.client.clock import SystemClock
 from barnabas.client.config.common_config import common
 from barnabas.client.config.config import ClientConfig, key
-from barnabas.client.errors import Timeout
 from barnabas.client.metrics.metrics import CumulativeSum, Metrics
+from barnabas.client.metrics.otlp import Point, metrics_data
 from barnabas.client.metrics.telemetry import ClientTelemetry
-from barnabas.client.metrics.telemetry_sender import NEVER_MS
 from barnabas.client.network.metadata import Metadata
 from barnabas.client.network.network_client import NetworkClient
 from barnabas.config_def import Importance, Type, table
+from barnabas.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from barnabas.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from barnabas.protocol.messages.push_telemetry_request import PushTelemetryRequest
+from barnabas.records.codecs import compression
 from barnabas.testing import ask, broker
+from barnabas.uuid import Uuid
 from tests import broker as processes
 from tests import kafka, kafka_server
+from tests.integration.transactions.wire import Connection
 
 PLUGIN = Path(__file__).parents[1] / "java" / "TelemetryReceiver.java"
 KEYS = table([*common(), key("client.rack", Type.STRING, "", None, Importance.LOW, "Where the client is.")])
@@ -103,6 +108,78 @@ async def client(bootstrap: str, client_id: str, **settings: object) -> AsyncGen
     finally:
         await telemetry.close(5000)
         await network.close()
+
+
+def conversation(bootstrap: str) -> list[str]:
+    """What a broker answers to each request of a client that does everything right, and then everything wrong. The interval is five
+    minutes, so that no answer depends on how fast the requests follow each other."""
+    said: list[str] = []
+    subscribe_slowly(bootstrap, "wire", "a.,b.")
+    with closing(Connection(bootstrap)) as connection:
+
+        def get(client: Uuid) -> Any:
+            response = connection.ask(GetTelemetrySubscriptionsRequest(client), 0)
+            has_id = response.client_instance_id != Uuid.ZERO
+            same_id = client in (Uuid.ZERO, response.client_instance_id)
+            types, limits = response.accepted_compression_types, (response.push_interval_ms, response.telemetry_max_bytes)
+            asked_for = sorted(response.requested_metrics)
+            said.append(f"get {response.error_code} {has_id} {same_id} {types} {limits} {response.delta_temporality} {asked_for}")
+            return response
+
+        def push(client: Uuid, subscription: int, data: bytes = b"", codec: int = 0, terminating: bool = False) -> None:
+            response = connection.ask(PushTelemetryRequest(client, subscription, terminating, codec, data), 0)
+            said.append(f"push {response.error_code}")
+
+        given = get(Uuid.ZERO)
+        client = given.client_instance_id
+        get(client)  # too early
+        push(client, given.subscription_id)
+        push(client, given.subscription_id)  # too early
+        push(client, given.subscription_id + 1)  # too early, before anything else is wrong
+        get(client)
+        for reserved in (Uuid.ZERO, Uuid.METADATA_TOPIC_ID):
+            push(reserved, given.subscription_id)
+        push(client, given.subscription_id, terminating=True)
+        push(client, given.subscription_id, terminating=True)  # after the last
+        get(client)
+
+        for number, (data, codec) in enumerate(PUSHED):  # each of a client of its own, which comes from another broker
+            client = Uuid(bytes([*range(1, 16), number]))
+            push(client, 1, data, codec)  # it has not asked for its subscription here
+            get(client)  # at once, because its subscription was not known
+            given = get(Uuid(bytes([*range(2, 17)]) + bytes([number])))
+            push(given.client_instance_id, given.subscription_id, data, codec)
+            get(given.client_instance_id)
+        given = get(Uuid.ZERO)
+        subscribe_slowly(bootstrap, "wire", "c.")
+        push(given.client_instance_id, given.subscription_id)
+        given = get(given.client_instance_id)
+        push(given.client_instance_id, given.subscription_id)
+    return said
+
+
+METRICS = metrics_data([Point("a.b", 1, 1, {})], {})
+PUSHED = (
+    (METRICS, compression.NONE),
+    *((compression.compress(codec, METRICS), codec) for codec in range(1, 5)),
+    (METRICS, 5),
+    (METRICS, -1),
+    (METRICS, compression.ZSTD),  # it is not compressed
+    (b"no metrics", compression.NONE),
+    (bytes((1 << 20) + 1), compression.NONE),
+    (compression.compress(compression.GZIP, b"no metrics"), compression.GZIP),
+)
+
+
+def subscribe_slowly(bootstrap: str, name: str, metrics: str) -> None:
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        resource = ConfigResource(ConfigResourceType.CLIENT_METRICS, name)
+        values = {"metrics": metrics, "interval.ms": "300000", "match": "client_id=wire,client_source_address=127[.]0[.]0[.]1"}
+        admin.incremental_alter_configs({resource: [AlterConfigOp(key, value) for key, value in values.items()]}).all()
+    deadline = time.monotonic() + DEADLINE_S
+    with closing(Connection(bootstrap)) as connection:  # the broker applies it a moment after the controller has
+        while sorted(connection.ask(GetTelemetrySubscriptionsRequest(Uuid.ZERO), 0).requested_metrics) != metrics.split(","):
+            assert time.monotonic() < deadline, "the subscription was not applied"
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -211,15 +288,11 @@ def test_metrics_may_be_registered_where_nothing_is_pushed() -> None:
         producer.unregister_metric_from_subscription(Metric.of(MetricName("a", "b"), lambda: 1))
 
 
-def test_a_broker_that_does_not_know_telemetry_is_left_alone() -> None:
-    async def main(bootstrap: str) -> None:
-        async with client(bootstrap, "old") as (telemetry, _):
-            with pytest.raises(Timeout):
-                await telemetry.client_instance_id(10_000)
-            assert telemetry.sender.time_to_next_ms(0) == NEVER_MS
-
+@pytest.mark.java
+def test_both_brokers_answer_the_same_requests_with_the_same_errors(receiver: Receiver) -> None:
     with broker() as running:
-        run(lambda: main(running.bootstrap_servers))
+        ours = conversation(running.bootstrap_servers)
+    assert ours == conversation(receiver.bootstrap)
 
 
 def test_telemetry_can_be_switched_off() -> None:

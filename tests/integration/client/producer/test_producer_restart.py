@@ -30,7 +30,7 @@ def port() -> int:
 @contextmanager
 def killed_at_the_end(data: Path, port: int) -> Generator[str, None, None]:
     """A broker that ends as a machine does that loses its power supply: without a word."""
-    command = [sys.executable, "-m", "barnabas", "up", "--port", str(port), "--data", str(data)]
+    command = [sys.executable, "-m", "barnabas", "up", "--no-console", "--port", str(port), "--data", str(data)]
     with broker.started([*command, "--override", "transaction.state.log.num.partitions=1"], broker.READY, broker.START_TIMEOUT_S):
         yield f"127.0.0.1:{port}"
 

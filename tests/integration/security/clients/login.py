@@ -18,7 +18,8 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Login:
-    """The listener is a SASL_SSL one. `token` is for OAUTHBEARER, user and password are for the other mechanisms.
+    """The listener is a SASL_SSL one. `token` is for OAUTHBEARER; `service` is for GSSAPI, whose tickets are in the cache that KRB5CCNAME
+    names; user and password are for the other mechanisms.
 
     `is_good` is false if the broker will refuse it, for a client that tries again until a time that it is given.
     """
@@ -31,6 +32,7 @@ class Login:
     password: str
     token: str
     is_good: bool = True
+    service: str = ""
 
 
 class LoggedIn(Protocol):

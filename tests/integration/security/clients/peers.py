@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,7 @@ MECHANISMS = ("PLAIN", *SCRAM, "OAUTHBEARER")
 # Listeners by what is special about them: a good certificate, an expired one, one of another host, and sessions that expire.
 SECURE, EXPIRED, ELSEWHERE, SHORT = "SECURE", "EXPIRED", "ELSEWHERE", "SHORT"
 _PLAIN = "PLAINTEXT"
-_SASL_LISTENERS = (SECURE, EXPIRED, ELSEWHERE, SHORT)
+SASL_LISTENERS = (SECURE, EXPIRED, ELSEWHERE, SHORT)
 _PACKAGE = "org.apache.kafka.common.security"
 _JAAS = {
     "PLAIN": f'{_PACKAGE}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
@@ -62,23 +62,25 @@ class Peer:
 
 
 @contextmanager
-def apache_kafka(directory: Path) -> Generator[Peer, None, None]:
+def apache_kafka(directory: Path, more: Mapping[str, str] | None = None, options: Sequence[str] = ()) -> Generator[Peer, None, None]:
+    """`more` settings win over those of all tests; `options` are for its JVM."""
     peer, controller = _peer(directory)
     port = int(peer.addresses[_PLAIN].rpartition(":")[2])
     settings = _settings(peer) | {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "listeners": f"{_listeners(peer)},CONTROLLER://127.0.0.1:{controller}",
         "listener.security.protocol.map": f"{_protocols()},CONTROLLER:PLAINTEXT",
+        **(more or {}),
     }
     java, *rest = kafka_server.command(directory, 1, port, controller, settings)
-    command = [java, f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={peer.issuer.key_set.as_uri()}", *rest]
+    command = [java, f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={peer.issuer.key_set.as_uri()}", *options, *rest]
     with broker.started(command, kafka_server.STARTED, kafka_server.START_TIMEOUT_S):
         _prepare(peer)
         yield peer
 
 
 @contextmanager
-def own_broker(directory: Path) -> Generator[Peer, None, None]:
+def own_broker(directory: Path, more: Mapping[str, str] | None = None) -> Generator[Peer, None, None]:
     peer, _ = _peer(directory)
     settings = _settings(peer) | {
         "broker.id": "1",
@@ -86,6 +88,7 @@ def own_broker(directory: Path) -> Generator[Peer, None, None]:
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
         "listeners": _listeners(peer),
         "listener.security.protocol.map": _protocols(),
+        **(more or {}),
     }
     properties = directory / "server.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
@@ -97,7 +100,7 @@ def own_broker(directory: Path) -> Generator[Peer, None, None]:
 
 def _peer(directory: Path) -> tuple[Peer, int]:
     """With the port of the controller."""
-    names = (_PLAIN, *_SASL_LISTENERS)
+    names = (_PLAIN, *SASL_LISTENERS)
     *ports, controller = _free_ports(len(names) + 1)
     addresses = {name: f"localhost:{port}" for name, port in zip(names, ports, strict=True)}
     return Peer(addresses, make_stores(directory), make_issuer(directory)), controller
@@ -121,7 +124,7 @@ def _settings(peer: Peer) -> dict[str, str]:
         "sasl.oauthbearer.expected.issuer": ISSUER,
         "sasl.oauthbearer.expected.audience": AUDIENCE,
     }
-    for listener in _SASL_LISTENERS:
+    for listener in SASL_LISTENERS:
         prefix = f"listener.name.{listener.lower()}"
         settings |= {f"{prefix}.{mechanism.lower()}.sasl.jaas.config": jaas for mechanism, jaas in _JAAS.items()}
         handler = f"{_PACKAGE}.oauthbearer.OAuthBearerValidatorCallbackHandler"
@@ -136,7 +139,7 @@ def _listeners(peer: Peer) -> str:
 
 
 def _protocols() -> str:
-    return ",".join(f"{name}:{'PLAINTEXT' if name == _PLAIN else 'SASL_SSL'}" for name in (_PLAIN, *_SASL_LISTENERS))
+    return ",".join(f"{name}:{'PLAINTEXT' if name == _PLAIN else 'SASL_SSL'}" for name in (_PLAIN, *SASL_LISTENERS))
 
 
 def _prepare(peer: Peer) -> None:

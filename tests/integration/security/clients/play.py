@@ -35,7 +35,7 @@ JAVA_VERSIONS = ("4.2.0", "2.8.2")
 CLIENTS = ("confluent", "kafka_python", "aiokafka", "barnabas", "kcat", "kafkajs", *(f"java-{version}" for version in JAVA_VERSIONS))
 
 REVOKED = "an ACL is revoked while it is connected"
-_IN_PYTHON: dict[str, LogIn] = {
+IN_PYTHON: dict[str, LogIn] = {
     "confluent": Confluent,
     "kafka_python": KafkaPython,
     "aiokafka": AioKafka,
@@ -55,8 +55,8 @@ def scenarios_of(client: str) -> list[str]:
 def played(peer: Peer, directory: Path) -> Outcomes:
     """Clients in a process of their own play their scenarios one after the other, those in Python side by side."""
     with _clients(directory) as log_ins, ThreadPoolExecutor(AT_ONCE) as pool:
-        turns = [(client, scenarios_of(client)) for client in log_ins if client not in _IN_PYTHON]
-        turns += [(client, [name]) for name in reversed(SCENARIOS) for client in _IN_PYTHON if name in scenarios_of(client)]
+        turns = [(client, scenarios_of(client)) for client in log_ins if client not in IN_PYTHON]
+        turns += [(client, [name]) for name in reversed(SCENARIOS) for client in IN_PYTHON if name in scenarios_of(client)]
         outcomes: Outcomes = {client: {} for client in log_ins}
         for client, some in pool.map(lambda turn: (turn[0], _play(peer, turn[0], turn[1], log_ins[turn[0]])), turns):
             outcomes[client] |= some
@@ -74,19 +74,26 @@ def _clients(directory: Path) -> Generator[dict[str, LogIn], None, None]:
         processes["kafkajs"] = process_clients.kafkajs(directory)
         for process in processes.values():
             running.callback(process.close)
-        yield _IN_PYTHON | {name: process.log_in for name, process in processes.items()}
+        yield IN_PYTHON | {name: process.log_in for name, process in processes.items()}
 
 
 def _login(peer: Peer, mechanism: str, listener: str = SECURE) -> Login:
     return Login(peer.addresses[listener], peer.stores.authority, TOPIC, mechanism, USER, PASSWORD, peer.issuer.token(USER))
 
 
-def _let_in(mechanism: str, peer: Peer, _: str, log_in: LogIn) -> str:
-    def send_and_read(client: LoggedIn) -> None:
-        client.send()
-        assert client.read() == VALUE
+def send_and_read(client: LoggedIn) -> None:
+    client.send()
+    assert client.read() == VALUE
 
-    return _outcome(log_in, _login(peer, mechanism), send_and_read)
+
+def send_for_two_sessions(client: LoggedIn) -> None:
+    end = time.monotonic() + 2.5 * SESSION_MS / 1000
+    while time.monotonic() < end:
+        client.send()
+
+
+def _let_in(mechanism: str, peer: Peer, _: str, log_in: LogIn) -> str:
+    return outcome(log_in, _login(peer, mechanism), send_and_read)
 
 
 def _wrong_password(mechanism: str, peer: Peer, _: str, log_in: LogIn) -> str:
@@ -117,16 +124,11 @@ def _revoked(peer: Peer, client: str, log_in: LogIn) -> str:
             while time.monotonic() < deadline:
                 client.send()
 
-        return _outcome(log_in, replace(_login(peer, "PLAIN"), topic=topic), send_until_refused)
+        return outcome(log_in, replace(_login(peer, "PLAIN"), topic=topic), send_until_refused)
 
 
 def _session_expires(mechanism: str, peer: Peer, _: str, log_in: LogIn) -> str:
-    def send_for_two_sessions(client: LoggedIn) -> None:
-        end = time.monotonic() + 2.5 * SESSION_MS / 1000
-        while time.monotonic() < end:
-            client.send()
-
-    return _outcome(log_in, _login(peer, mechanism, SHORT), send_for_two_sessions)
+    return outcome(log_in, _login(peer, mechanism, SHORT), send_for_two_sessions)
 
 
 SCENARIOS: dict[str, Callable[[Peer, str, LogIn], str]] = {
@@ -144,10 +146,10 @@ SCENARIOS: dict[str, Callable[[Peer, str, LogIn], str]] = {
 
 
 def _refusal(log_in: LogIn, login: Login) -> str:
-    return _outcome(log_in, replace(login, is_good=False), lambda client: client.send())
+    return outcome(log_in, replace(login, is_good=False), lambda client: client.send())
 
 
-def _outcome(log_in: LogIn, login: Login, work: Callable[[LoggedIn], None]) -> str:
+def outcome(log_in: LogIn, login: Login, work: Callable[[LoggedIn], None]) -> str:
     client = log_in(login)
     try:
         work(client)

@@ -79,9 +79,11 @@ class LoginInProcess:
         self._process.ask("close", self._number)
 
 
-def java(version: str, directory: Path) -> ClientProcess:
+def java(version: str, directory: Path, options: Sequence[str] = ()) -> ClientProcess:
+    """`options` are for its JVM."""
     jars = kafka.available(kafka.prepare if version == kafka.VERSION else lambda: kafka.client_jars(version))
-    return ClientProcess(kafka.source_command(jars, HERE / "java" / "SecureClient.java"), directory / f"java-{version}.err")
+    program, *arguments = kafka.source_command(jars, HERE / "java" / "SecureClient.java")
+    return ClientProcess([program, *options, *arguments], directory / f"java-{version}.err")
 
 
 def kafkajs(directory: Path) -> ClientProcess:

@@ -152,6 +152,8 @@ class KafkaPython:
         }
         if login.mechanism == "OAUTHBEARER":
             return settings | {"sasl_oauth_token_provider": _Token(login.token)}
+        if login.mechanism == "GSSAPI":
+            return settings | {"sasl_kerberos_service_name": login.service}
         return settings | {"sasl_plain_username": login.user, "sasl_plain_password": login.password}
 
 
@@ -226,6 +228,8 @@ class AioKafka:
         }
         if login.mechanism == "OAUTHBEARER":
             return settings | {"sasl_oauth_token_provider": _AsyncToken(login.token)}
+        if login.mechanism == "GSSAPI":
+            return settings | {"sasl_kerberos_service_name": login.service}
         return settings | {"sasl_plain_username": login.user, "sasl_plain_password": login.password}
 
 
@@ -280,6 +284,8 @@ class Barnabas:
         }
         if login.mechanism == "OAUTHBEARER":
             return settings | {"sasl_login_callback_handler_class": lambda: login.token}
+        if login.mechanism == "GSSAPI":
+            return settings | {"sasl_kerberos_service_name": login.service}
         return settings | {"sasl_username": login.user, "sasl_password": login.password}
 
 

@@ -32,6 +32,7 @@ _LEFT_OUT = frozenset(
         "log_dir", "total_bytes", "usable_bytes", "partition_size", "offset_lag",
         "issue_timestamp", "expiry_timestamp", "max_timestamp", "issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms", "token_id",
         "value", "config_source", "config_type", "documentation", "synonyms", "is_default", "hmac", "session_lifetime_ms", "auth_bytes",
+        "client_instance_id", "subscription_id",
     }
 )  # fmt: skip
 _OPERATIONS = frozenset({"authorized_operations", "topic_authorized_operations", "cluster_authorized_operations"})

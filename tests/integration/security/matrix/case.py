@@ -104,7 +104,8 @@ class Cell:
 class Case:
     """`name` begins with the name of the API. `topics` are created for each cell before the matrix is played. The response of a case that
     `lists_everything` is reduced to the resources that exist before the first request. `exact_user` sends the request in the column EXACT
-    where no ACL but a user is right. `kafka` is the version of Apache Kafka that answers all versions of the request."""
+    where no ACL but a user is right. `kafka` is the version of Apache Kafka that answers all versions of the request. A request that is not
+    `is_answered` has no response: its answer is whether the connection stays open."""
 
     name: str
     versions: Sequence[int]
@@ -114,6 +115,7 @@ class Case:
     lists_everything: bool = False
     exact_user: str | None = None
     kafka: str | None = None
+    is_answered: bool = True
 
     @property
     def api(self) -> Api:
@@ -132,6 +134,7 @@ class Case:
 # The lowest versions of Kafka 4.2 where they are not 0. The versions below are answered by Kafka 3.9.1, which is also the last to have the
 # requests between controller and brokers.
 _LOWEST = {
+    "Produce": 3,
     "Fetch": 4,
     "ListOffsets": 1,
     "OffsetCommit": 2,

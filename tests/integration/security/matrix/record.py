@@ -28,7 +28,8 @@ def recorded(kafka: str) -> Matrix:
 def _record(kafka: str) -> None:
     with tempfile.TemporaryDirectory() as directory, PEERS[kafka](Path(directory), users_of(CASES, kafka)) as peer:
         matrix = grouped(played(peer, CASES, kafka))
-    unanswered = [row for row, answers in matrix.items() if any(group["answer"] == CLOSED for group in answers)]
+    without_response = {f"{case.name} v{version}" for case in CASES for version in case.versions if not case.is_answered}
+    unanswered = [row for row in matrix.keys() - without_response if any(group["answer"] == CLOSED for group in matrix[row])]
     assert not unanswered, f"Apache Kafka {kafka} does not serve {unanswered}"
     rows = (
         f"{json.dumps(row)}: [\n  " + ",\n  ".join(json.dumps(group, ensure_ascii=False) for group in matrix[row]) + "\n ]"

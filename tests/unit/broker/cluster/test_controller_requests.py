@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 from barnabas.broker.cluster import controller_requests
-from barnabas.broker.cluster.controller_requests import ControllerRequests
+from barnabas.broker.cluster.controller_requests import ControlRequests
+from barnabas.loggers import STATE_CHANGE
 from barnabas.protocol.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrRequest, LeaderAndIsrTopicState
+from barnabas.protocol.messages.stop_replica_request import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from barnabas.simulation.disk import NEEDS_DESCRIPTOR, SimulatedFiles
 from barnabas.topic_partition import TopicPartition
 from tests.unit.broker.replicas import BROKER, TOPIC_ID, Replicas
@@ -25,9 +28,9 @@ async def nothing(*_: Any) -> None:
     return None
 
 
-def controller_requests_of(replicas: Replicas) -> ControllerRequests:
+def controller_requests_of(replicas: Replicas) -> ControlRequests:
     configs: Any = SimpleNamespace(load_topics=nothing, forget_topics=lambda _: None)
-    return ControllerRequests(replicas.manager, configs)
+    return ControlRequests(replicas.manager, configs)
 
 
 def to_lead() -> LeaderAndIsrRequest:
@@ -61,3 +64,18 @@ def test_a_shortage_that_does_not_end_marks_nothing_offline(tmp_path: Path, monk
     disk.heal()
     asyncio.run(controller_requests_of(replicas).lead_or_follow(to_lead()))
     assert led(replicas) == [True] * PARTITIONS
+
+
+def test_the_whole_request_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, STATE_CHANGE)
+    requests = controller_requests_of(Replicas(tmp_path))
+    asyncio.run(requests.lead_or_follow(to_lead(), correlation_id=7))
+    stop = StopReplicaRequest(BROKER, controller_epoch=1, topic_states=[StopReplicaTopicState(TOPIC, [StopReplicaPartitionState(0, 0)])])
+    asyncio.run(requests.stop_replicas(stop, correlation_id=8))
+    lines = [record.getMessage() for record in caplog.records if "starts at" not in record.getMessage()]
+    finished = "Finished LeaderAndIsr request in 0ms correlationId 7 from controller 1 for 3 partitions"
+    assert lines == [
+        f"[Broker id={BROKER}] Handling LeaderAndIsr request correlationId 7 from controller 1 for 3 partitions",
+        f"[Broker id={BROKER}] {finished}",
+        f"[Broker id={BROKER}] Handling StopReplica request correlationId 8 from controller 1 for 1 partitions",
+    ]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from barnabas.broker.cluster.local_channel import LocalChannel
+from barnabas.loggers import STATE_CHANGE, TRACE
 from barnabas.metadata.znodes.cluster import BrokerRegistration
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message
@@ -88,3 +91,22 @@ def test_an_order_that_fails_is_answered_with_an_error_and_does_not_hold_up_thos
         assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
 
     asyncio.run(scenario())
+
+
+def test_a_request_to_an_unknown_broker_and_each_response_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async def answer(request: Message) -> Message:
+            return UpdateMetadataResponse(0)
+
+        channel = LocalChannel({1: answer})
+        channel.send(1, UpdateMetadataRequest(controller_id=1, controller_epoch=4, broker_epoch=9))
+        channel.add_broker(1, REGISTRATION)
+        channel.send(1, UpdateMetadataRequest(controller_id=1, controller_epoch=4, broker_epoch=9))
+        await channel.drained()
+
+    caplog.set_level(TRACE, STATE_CHANGE)
+    asyncio.run(scenario())
+    assert caplog.messages == [
+        "Not sending request UpdateMetadata with controllerId=1, controllerEpoch=4, brokerEpoch=9 to broker 1, since it is offline.",
+        "[Controller id=1 epoch=4] Received response UpdateMetadataResponse(errorCode=0) for request UpdateMetadata sent to broker 1",
+    ]

@@ -358,7 +358,31 @@ def test_addresses_are_written_as_java_writes_them(address: str, printed: str) -
     assert java_address(address) == printed
 
 
-def lead(groups: Groups, leader: int) -> None:
+@pytest.mark.parametrize("acks", ["0", "1"])
+def test_a_commit_with_the_acks_of_the_leader_does_not_wait_for_other_replicas(tmp_path: Path, acks: str) -> None:
+    async def use(groups: Groups) -> None:
+        await groups.create_topic("t")
+        await groups.ready()
+        lead(groups, groups.broker.broker_id, isr=[groups.broker.broker_id, OTHER_BROKER])
+        await groups.ready()
+        assert await groups.commit(42) == 0
+        assert await groups.committed() == {("t", 0): 42}
+
+    with_groups(tmp_path, use, offsets_commit_required_acks=acks)
+
+
+def test_a_commit_waits_for_all_replicas_in_sync(tmp_path: Path) -> None:
+    async def use(groups: Groups) -> None:
+        await groups.create_topic("t")
+        await groups.ready()
+        lead(groups, groups.broker.broker_id, isr=[groups.broker.broker_id, OTHER_BROKER])
+        await groups.ready()
+        assert await groups.commit(42) == ErrorCode.COORDINATOR_NOT_AVAILABLE, "Kafka's error of a write that times out"
+
+    with_groups(tmp_path, use, offsets_commit_timeout_ms="50")
+
+
+def lead(groups: Groups, leader: int, isr: list[int] | None = None) -> None:
     """As a controller would say that this broker now leads the partition of the group, or that it follows another."""
     partition = offsets_partition(groups)
     replicas = groups.broker.replica_manager
@@ -366,7 +390,7 @@ def lead(groups: Groups, leader: int) -> None:
     assert found is not None
     epoch, brokers = found.leader_epoch + 1, [groups.broker.broker_id, OTHER_BROKER]
     state = LeaderAndIsrPartitionState(
-        partition.topic, partition.partition, replicas.controller_epoch, leader, epoch, [leader], found.partition_epoch + 1, brokers
+        partition.topic, partition.partition, replicas.controller_epoch, leader, epoch, isr or [leader], found.partition_epoch + 1, brokers
     )
     topics = [LeaderAndIsrTopicState(partition.topic, found.topic_id, [state])] if found.topic_id is not None else []
     replicas.become_leader_or_follower(LeaderAndIsrRequest(0, False, replicas.controller_epoch, topic_states=topics))

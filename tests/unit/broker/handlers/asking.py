@@ -16,6 +16,7 @@ from barnabas.broker.broker import Broker
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.requests.request import Request
 from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
@@ -51,10 +52,11 @@ def a_broker(*topics: UpdateMetadataTopicState, settings: Mapping[str, str] | No
     cache = MetadataCache(0)
     cache.update(update(*topics))
     tree = TreeClient(LocalTree(now_ms=lambda: 0), lambda: None)
+    config = BrokerConfig({"broker.id": "0", "log.dirs": "/data", **(settings or {})})
     given: dict[str, Any] = {
         "cluster_id": CLUSTER_ID,
         "broker_id": 0,
-        "config": DynamicBrokerConfig(BrokerConfig({"broker.id": "0", "log.dirs": "/data", **(settings or {})})),
+        "config": DynamicBrokerConfig(config),
         "clock": Clock(),
         "random": Random(0),
         "tree": tree,
@@ -63,8 +65,13 @@ def a_broker(*topics: UpdateMetadataTopicState, settings: Mapping[str, str] | No
         "turns": Turns(),
         "loop_lag": LoopLag(),
         "access": Access(None),
+        "quotas": ClientQuotas(config.number),
     }
     return Broker(**{field.name: None for field in fields(Broker)} | given | parts)
+
+
+def no_quotas() -> ClientQuotas:
+    return ClientQuotas(BrokerConfig({}).number)
 
 
 def update(
@@ -97,6 +104,7 @@ def request_of(message: Message, version: int, on_wait: Callable[[], None] = lam
         session=Session(ANONYMOUS, "127.0.0.1"),
         listener_name="PLAINTEXT",
         answered=lambda: None,
+        throttle=lambda until_ms: None,
         request_left_queue=lambda size: on_wait(),
     )
     return Request(Exchange(cast("Peer", peer), 10, False, 0), header, message)
@@ -124,8 +132,11 @@ async def dispatched(dispatcher: RequestDispatcher, frame: bytes, listener_name:
         id="test",
         remote_ip="127.0.0.1",
         session=None,
+        client_software=None,
+        extra_info={"peername": ("127.0.0.1", 50_000)}.get,
         listener_name=listener_name,
         answered=answered.set,
+        throttle=lambda until_ms: None,
         request_left_queue=lambda size: None,
         pipelining_resumed=lambda: None,
     )

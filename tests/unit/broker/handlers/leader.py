@@ -17,6 +17,7 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.partitions.append_call import AppendCall
+from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.replication.long_appends import LongAppends
 from barnabas.broker.replication.long_reads import LongReads
 from barnabas.broker.replication.replica_manager import ReplicaManager
@@ -49,7 +50,9 @@ from barnabas.records.validation.validation import CLIENT
 from barnabas.storage.disk.files import AnyFiles, Files
 from barnabas.storage.log.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_manager import LogManager, LogManagerConfig
+from barnabas.storage.log_manager import LogManager
+from barnabas.storage.management.log_manager_config import LogManagerConfig
+from barnabas.storage.management.log_manager_hooks import LogManagerHooks
 from barnabas.storage.producers.state import ProducerStateConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -69,12 +72,18 @@ class StandingClock(Clock):
     def __init__(self) -> None:
         self.wall_ms = NOW
         self.steady_ms = 0
+        self.perf = 0
+        self.ns_per_reading = 0  # how long a step takes that is measured
 
     def now_ms(self) -> int:
         return self.wall_ms
 
     def monotonic_ms(self) -> int:
         return self.steady_ms
+
+    def perf_ns(self) -> int:
+        self.perf += self.ns_per_reading
+        return self.perf
 
 
 class Peer:
@@ -86,7 +95,11 @@ class Peer:
         self.remote_ip = remote_ip
         self.listener_name = LISTENER
         self.has_left_queue = False
+        self.throttled_until_ms = 0
         self.answer: asyncio.Event = asyncio.Event()
+
+    def throttle(self, until_ms: int) -> None:
+        self.throttled_until_ms = max(self.throttled_until_ms, until_ms)
 
     def request_left_queue(self, size: int) -> None:
         self.has_left_queue = True
@@ -157,7 +170,16 @@ class Leader:
         self.config = DynamicBrokerConfig(
             BrokerConfig({"broker.id": str(BROKER), "zookeeper.connect": "none:2181", "log.dirs": str(directory), **(properties or {})})
         )
-        self.log_manager = LogManager(files or Files(), [str(directory)], LogConfig(), LogManagerConfig(producers=UNVERIFIED))
+        self.log_manager = LogManager(
+            files or Files(),
+            [str(directory)],
+            self.config.current.log_config(),
+            LogManagerConfig(producers=UNVERIFIED),
+            hooks=LogManagerHooks(
+                dir_failed=lambda path: self.replica_manager.log_dir_failed(path),
+                flushed=lambda log: self.replica_manager.log_flushed(log),
+            ),
+        )
         self.log_manager.load(NOW)
         self.metadata_cache = MetadataCache(BROKER)
         self.purgatories = [DelayedOperationPurgatory[Any](name, 0) for name in ("Produce", "Fetch", "DeleteRecords")]
@@ -176,6 +198,7 @@ class Leader:
             ),
         )
         self.loop_lag = LoopLag()
+        self.quotas = ClientQuotas(self.config.static.number)
         self.fetch_sessions = FetchManager(FetchSessionCache(10, random=Random(1)), self.clock)
         broker: Any = self
         self.dispatcher = RequestDispatcher(broker)
@@ -242,9 +265,10 @@ class Leader:
         for purgatory in self.purgatories:
             purgatory.advance(self.clock.steady_ms)
 
-    def ask(self, key: int, message: Message, version: int, remote_ip: str = "127.0.0.1") -> Asked:
+    def ask(self, key: int, message: Message, version: int, remote_ip: str = "127.0.0.1", client_id: str = "client") -> Asked:
         asked = Asked(key, version, remote_ip)
-        frame = b"".join(request_frame(message, asked.api, version, 7, "client"))
+        frame = b"".join(request_frame(message, asked.api, version, 7, client_id))
+        asked.exchange.size = len(frame) - 4
         self.dispatcher.dispatch(asked.exchange, frame[4:])
         return asked
 

@@ -32,7 +32,7 @@ WORDS = {
     "segment.bytes=5": "the least is 14 here, as in Kafka 3.9",
     "log.segment.bytes=2": "likewise",
 }
-ACCEPTED = {"metric.reporters=no.Such": "no reporter is loaded by this setting, so that none can be missing"}
+ACCEPTED = {"metric.reporters=no.Such": "this broker has no reporters, which would refuse it: tests/unit/broker/reporting"}
 # Kafka 4.2 writes it as the default of all brokers when eligible leader replicas are on, which is a matter of KRaft.
 ELIGIBLE_LEADER_REPLICAS = "min.insync.replicas"
 # Kafka 4.2 goes on listing a group whose last setting was deleted, until it is started again.

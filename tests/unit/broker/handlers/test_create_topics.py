@@ -327,7 +327,9 @@ def test_every_version_can_be_written(version: int) -> None:
     assert [each.error_code for each in read.topics] == [0, NAME]
 
 
-def test_a_policy_is_asked_before_anything_is_written() -> None:
+def test_a_policy_is_asked_before_anything_is_written(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "barnabas.broker.topics.admin_manager")
+
     async def scenario() -> None:
         broker = await AdminBroker.start({"create.topic.policy.class.name": f"{POLICIES}.AtLeastTwoPartitions", "node.id": "3"})
         results = await create(broker, topic("a"), topic("b", 2, configs={"retention.ms": "1"}), manual("c", (0, [0])))
@@ -351,6 +353,7 @@ def test_a_policy_is_asked_before_anything_is_written() -> None:
         assert policy.closed
 
     asyncio.run(scenario())
+    assert [record.getMessage() for record in caplog.records] == ["Topic a is not created: Two partitions at least"]
 
 
 def test_a_policy_that_fails_refuses_the_topic_and_no_other_request(caplog: pytest.LogCaptureFixture) -> None:

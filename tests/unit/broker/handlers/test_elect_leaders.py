@@ -26,6 +26,7 @@ class Elector:
     """A controller that has its answers ready, and notes what it was asked."""
 
     is_active = True
+    cordoned_brokers: frozenset[int] = frozenset()
 
     def __init__(self, outcomes: Mapping[TopicPartition, int | KafkaError]) -> None:
         self.outcomes = outcomes

@@ -17,6 +17,8 @@ OPEN_TO_ALL: Final = {
     "api_versions": "the first request of a connection, before it is authenticated",
     "sasl_handshake": "a part of the authentication itself",
     "sasl_authenticate": "a part of the authentication itself",
+    "get_telemetry_subscriptions": "each client may ask what the cluster asks it for",
+    "push_telemetry": "a client pushes metrics of its own, which the cluster has asked it for",
     "renew_delegation_token": "only the owner and the renewers of a token renew it, whatever is granted",
     "expire_delegation_token": "only the owner and the renewers of a token expire it, whatever is granted",
 }

@@ -542,6 +542,19 @@ def test_conversion_can_be_switched_off(tmp_path: Path) -> None:
     with_leader(tmp_path, test, {"log.message.downconversion.enable": "false"})
 
 
+def test_conversion_can_be_switched_off_for_a_topic(tmp_path: Path) -> None:
+    async def test(leader: Leader) -> None:
+        for topic in ("foo", "bar"):
+            leader.create_topic(topic)
+            leader.produce(topic)
+        leader.log_manager.update_topic_config("foo", LogConfig.from_properties({"message.downconversion.enable": "false"}))
+        assert only(await leader.fetch("foo", version=3).answer()).error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert only(leader.fetch("foo", version=4).response()).error_code == ErrorCode.NONE
+        assert offsets(only(await leader.fetch("bar", version=3).answer())) == [0]
+
+    with_leader(tmp_path, test)
+
+
 def test_a_batch_too_large_for_an_old_client_is_the_beginning_of_a_message(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")

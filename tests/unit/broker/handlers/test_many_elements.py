@@ -225,6 +225,7 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
         api_keys.DESCRIBE_CONFIGS,
         api_keys.ALTER_CONFIGS,
         api_keys.INCREMENTAL_ALTER_CONFIGS,
+        api_keys.ALTER_CLIENT_QUOTAS,
         api_keys.CREATE_TOPICS,
         api_keys.CREATE_PARTITIONS,
         api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS,
@@ -243,6 +244,7 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
         api_keys.ALTER_PARTITION_REASSIGNMENTS,
         api_keys.LIST_PARTITION_REASSIGNMENTS,
         api_keys.LIST_CONFIG_RESOURCES,
+        api_keys.UPDATE_FEATURES,
         api_keys.CREATE_DELEGATION_TOKEN,
         api_keys.DESCRIBE_CLIENT_QUOTAS,
         api_keys.DESCRIBE_DELEGATION_TOKEN,
@@ -259,6 +261,9 @@ def test_every_handler_of_lists_is_known_to_take_turns() -> None:
         api_keys.RENEW_DELEGATION_TOKEN,
         api_keys.EXPIRE_DELEGATION_TOKEN,
         api_keys.DESCRIBE_CLUSTER,
+        api_keys.UNREGISTER_BROKER,
+        api_keys.GET_TELEMETRY_SUBSCRIPTIONS,
+        api_keys.PUSH_TELEMETRY,
         api_keys.DESCRIBE_ACLS,
     }
     assert in_slices | take_turns_themselves | are_short | without_lists == set(HANDLERS)

@@ -24,6 +24,7 @@ from barnabas.records.codecs.compression import GZIP, ZSTD
 from barnabas.storage.log_config import LogConfig
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
+from tests.unit.broker.handlers.asking import no_quotas
 from tests.unit.broker.replicas import NOW, TOPIC_ID, TP, Replicas, records
 from tests.unit.frames import joined
 
@@ -52,7 +53,9 @@ class Client:
         self.listener_name = "PLAINTEXT"
         connection: Any = self
         self.exchange = Exchange(connection, 0, True, 0)
-        broker: Any = SimpleNamespace(replica_manager=replicas.manager, metadata_cache=replicas.cache, access=Access(None))
+        broker: Any = SimpleNamespace(
+            replica_manager=replicas.manager, metadata_cache=replicas.cache, access=Access(None), quotas=no_quotas()
+        )
         frame = b"".join(request_frame(message, PRODUCE, version, 7, client_id))
         RequestDispatcher(broker).dispatch(self.exchange, frame[4:])
 

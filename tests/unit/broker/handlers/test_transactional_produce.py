@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.security.access import Access
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
@@ -19,6 +20,7 @@ from barnabas.protocol.messages.produce_response import PartitionProduceResponse
 from barnabas.protocol.slices import Records
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
+from tests.unit.broker.handlers.asking import no_quotas
 from tests.unit.broker.handlers.leader import Asked
 from tests.unit.broker.replicas import TOPIC_ID, TP, Replicas, records
 from tests.unit.broker.verifying import ID, PRODUCER, Verifying, transactional
@@ -57,6 +59,8 @@ def produce(
         verification=verifying.verification,
         config=replicas.config,
         access=access or Access(None),
+        quotas=no_quotas(),
+        turns=Turns(),
     )
     frame = b"".join(request_frame(message, asked.api, version, 7, "client"))
     RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.security.access import Access
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
@@ -17,6 +18,7 @@ from barnabas.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from tests.unit.broker.handlers.asking import no_quotas
 from tests.unit.broker.handlers.leader import Asked
 from tests.unit.broker.marking import OFFSETS, Marking
 from tests.unit.broker.replicas import BROKER
@@ -55,6 +57,8 @@ def commit(
         access=access or Access(None),
         verification=marking.verifying.verification,
         cluster=None,
+        quotas=no_quotas(),
+        turns=Turns(),
     )
     frame = b"".join(request_frame(message, asked.api, version, 7, "client"))
     RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])

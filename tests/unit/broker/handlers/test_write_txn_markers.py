@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from barnabas.broker.dispatcher import RequestDispatcher
+from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.security.access import Access
 from barnabas.protocol import api_keys
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import request_frame
 from barnabas.protocol.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from tests.unit.broker.handlers.asking import no_quotas
 from tests.unit.broker.handlers.leader import Asked
 from tests.unit.broker.marking import Marking
 from tests.unit.broker.replicas import BROKER
@@ -30,7 +32,7 @@ def marking(tmp_path: Path) -> Iterator[Marking]:
 
 def write(marking: Marking, *markers: WritableTxnMarker, version: int = 2, access: Access | None = None) -> Asked:
     asked = Asked(api_keys.WRITE_TXN_MARKERS, version)
-    broker: Any = SimpleNamespace(markers=marking.appender, cluster=None, access=access or Access(None))
+    broker: Any = SimpleNamespace(markers=marking.appender, cluster=None, access=access or Access(None), quotas=no_quotas(), turns=Turns())
     frame = b"".join(request_frame(WriteTxnMarkersRequest(list(markers)), asked.api, version, 7, "client"))
     RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])
     return asked

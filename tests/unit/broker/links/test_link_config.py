@@ -9,7 +9,7 @@ import pytest
 from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.links.broker_links import BrokerLinks
-from barnabas.broker.links.link_config import PASSWORD, USERNAME, link_config
+from barnabas.broker.links.link_config import PASSWORD, USERNAME, link_config, setup_timeouts
 from barnabas.config_def import InvalidConfig
 
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="broker" password="secret";'
@@ -96,3 +96,8 @@ def test_a_broker_without_a_user_is_told_which_settings_have_it(properties: dict
 def test_half_a_user_is_refused() -> None:
     with pytest.raises(InvalidConfig, match="must be set together"):
         settings({**SASL, USERNAME: "broker"})
+
+
+def test_attempts_to_connect_end_after_the_timeouts_of_the_broker() -> None:
+    config = BrokerConfig.from_properties({"socket.connection.setup.timeout.ms": "123", "socket.connection.setup.timeout.max.ms": "456"})
+    assert setup_timeouts(config) == {"socket.connection.setup.timeout.ms": 123, "socket.connection.setup.timeout.max.ms": 456}

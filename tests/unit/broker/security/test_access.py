@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
 
 from barnabas.broker.requests.request import Request
 from barnabas.broker.security.access import Access
+from barnabas.broker.security.authorizer.audit_log import AUDIT_LOGGER
 from barnabas.broker.security.authorizer.authorizer import Action, Authorizer
 from barnabas.broker.security.session import Session
 from barnabas.protocol.messages.fetch_request import FetchRequest
@@ -15,7 +17,7 @@ from barnabas.security.acl import ResourceType
 from barnabas.security.errors import ClusterAuthorization
 from barnabas.security.operations import AclOperation
 from tests.unit.broker.handlers.asking import request_of
-from tests.unit.broker.security.authorizer.acls import session
+from tests.unit.broker.security.authorizer.acls import Authorized, acl, session
 
 TOPIC, READ = ResourceType.TOPIC, AclOperation.READ
 
@@ -73,3 +75,25 @@ def test_any_resource_is_asked_with_the_name_of_the_request() -> None:
     recorder = Recorder()
     assert Access(recorder).allows_on_any(request(), READ, TOPIC)  # "hardcode" has an a
     assert [(action.api, action.reference_count) for action in recorder.actions] == [("Fetch", 0)]
+
+
+def test_a_request_is_decided_anew_once_an_acl_changes() -> None:
+    with Authorized() as broker:
+        access, asking = Access(broker.authorizer), request()
+        broker.add(acl("orders", READ))
+        assert [access.allows(asking, READ, TOPIC, "orders") for _ in range(2)] == [True, True]
+        broker.run(broker.authorizer.delete_acls(session(), [acl("orders", READ).to_filter()]))
+        assert not access.allows(asking, READ, TOPIC, "orders")
+
+
+def test_an_allowed_request_that_was_decided_before_is_logged_once_the_audit_log_has_the_level_debug(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with Authorized() as broker:
+        access, asking = Access(broker.authorizer), request()
+        broker.add(acl("orders", READ))
+        for level, lines in ((logging.INFO, 0), (logging.DEBUG, 2), (logging.INFO, 0)):
+            caplog.clear()
+            with caplog.at_level(level, AUDIT_LOGGER):
+                assert [access.allows(asking, READ, TOPIC, "orders") for _ in range(2)] == [True, True]
+            assert len([record for record in caplog.records if record.name == AUDIT_LOGGER]) == lines

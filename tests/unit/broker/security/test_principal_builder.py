@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from barnabas.broker.config import BrokerConfig
 from barnabas.broker.security.principal_builder import AuthenticationContext, PrincipalBuilder, principal_builder
 from barnabas.config_def import InvalidConfig
 from barnabas.endpoint import SecurityProtocol
+from barnabas.security.errors import AuthenticationError
 from barnabas.security.principal import ANONYMOUS, KafkaPrincipal
 from tests.unit.security.certificates import issued
 
@@ -63,6 +67,21 @@ def test_with_sasl_the_certificate_does_not_count() -> None:
 def test_a_kerberos_name_becomes_a_short_name() -> None:
     rules = {"sasl_kerberos_principal_to_local_rules": "RULE:[2:$1@$0](.*@REALM\\.COM)s/@.*//"}
     assert str(built(of_sasl("GSSAPI", "alice/host@REALM.COM"), **rules)) == "User:alice"
+
+
+def test_without_a_default_realm_no_kerberos_name_is_in_it() -> None:
+    """Not even one whose realm is empty."""
+    with pytest.raises(AuthenticationError, match=r"No rules of sasl\.kerberos\.principal\.to\.local\.rules apply"):
+        built(of_sasl("GSSAPI", "alice@"))
+
+
+def test_a_listener_without_gssapi_does_not_load_kerberos() -> None:
+    code = (
+        "import sys; from barnabas.broker.config import BrokerConfig; "
+        "from barnabas.broker.security.principal_builder import principal_builder; "
+        "principal_builder(BrokerConfig({'log.dirs': '/unused'}), 'EXTERNAL'); assert 'gssapi' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_sasl_without_an_authorization_id_is_nobody() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import socket
 from collections.abc import Awaitable, Callable
@@ -12,13 +13,18 @@ from typing import TypeVar
 import pytest
 
 from barnabas.broker.config import BrokerConfig
+from barnabas.broker.config.alterations.alter import Operation, OpType
+from barnabas.broker.config.alterations.config_alterations import Alteration
 from barnabas.broker.environment import Environment
-from barnabas.broker.server.server import STORE_NAME, BrokerServer
+from barnabas.broker.server import server as server_module
+from barnabas.broker.server.server import BrokerServer
 from barnabas.broker.server.shared_store import SharedStore
 from barnabas.broker.topics.features import SUPPORTED
+from barnabas.config_def import ConfigResourceType, InvalidConfig
 from barnabas.errors import InvalidMetaProperties, KafkaStorageError
 from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
+from barnabas.metadata.embedded import STORE_NAME
 from barnabas.metadata.local import LocalTree
 from barnabas.metadata.tree import CreateMode
 from barnabas.metadata.znodes.cluster import (
@@ -37,6 +43,7 @@ from barnabas.security.new_user import NewUser
 from barnabas.storage.directory.checkpoints import REPLICATION_OFFSET_CHECKPOINT
 from benchmarks.generator import fetch_frame
 from benchmarks.wire import Client
+from tests.logged import lines_of
 
 T = TypeVar("T")
 
@@ -324,3 +331,28 @@ def test_a_new_user_exists_before_the_first_connection_is_served(tmp_path: Path)
             await server.shutdown(1000)
 
     run(life())
+
+
+def test_a_start_that_takes_too_long_ends_with_the_setting_that_limits_it(tmp_path: Path) -> None:
+    async def life() -> None:
+        server = BrokerServer(BrokerConfig.from_properties(properties(tmp_path, **{"server.max.startup.time.ms": "0"})))
+        with pytest.raises(InvalidConfig, match=r"^The broker did not start within server\.max\.startup\.time\.ms=0: raise it"):
+            await server.start()
+
+    run(life())
+    serving(properties(tmp_path), lambda server: asyncio.sleep(0))  # the directory is free again
+
+
+def test_a_dynamic_number_of_recovery_threads_counts_at_once(tmp_path: Path) -> None:
+    async def use(server: BrokerServer) -> None:
+        threads = "num.recovery.threads.per.data.dir"
+        await server.broker.configs.alter([Alteration(ConfigResourceType.BROKER, "5", (Operation(threads, OpType.SET, "3"),))], False)
+        assert server.broker.replica_manager.log_manager.config.num_recovery_threads_per_data_dir == 3
+
+    serving(properties(tmp_path), use)
+
+
+def test_a_broker_warns_of_settings_without_effect_when_it_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    serving(properties(tmp_path, **{"num.io.threads": "4"}), lambda server: asyncio.sleep(0))
+    warnings = [line for line in lines_of(caplog, server_module, logging.WARNING) if "has no effect here" in line]
+    assert warnings == ["The setting num.io.threads has no effect here, because a broker is one event loop, which has no pools of threads"]

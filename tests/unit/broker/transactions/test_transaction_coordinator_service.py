@@ -11,8 +11,8 @@ import pytest
 
 from barnabas.broker.adoption.adoption import plan, write_store
 from barnabas.broker.adoption.inventory import take_inventory
-from barnabas.broker.server.server import STORE_NAME
 from barnabas.config_def import ConfigResourceType
+from barnabas.metadata.embedded import STORE_NAME
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from barnabas.protocol.messages.delete_topics_response import DeleteTopicsResponse

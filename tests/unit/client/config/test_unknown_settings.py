@@ -14,7 +14,6 @@ from barnabas.client import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Con
 from barnabas.client.admin.config import KEYS as ADMIN
 from barnabas.client.config import config as client_config
 from barnabas.client.config.config import ClientConfig, SharedSettings
-from barnabas.client.config.without_effect import WITHOUT_EFFECT
 from barnabas.client.consumer.config import KEYS as CONSUMER
 from barnabas.client.errors import ConfigException
 from barnabas.client.producer.config import KEYS as PRODUCER
@@ -194,24 +193,15 @@ def test_a_plug_in_is_closed_when_the_client_is_refused() -> None:
 def test_what_only_java_uses_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
     made(Producer, {"sasl.kerberos.kinit.cmd": "kinit", "ssl.provider": "BC"})
     assert warnings(caplog) == [
-        "The configuration sasl.kerberos.kinit.cmd has no effect here.",
-        "The configuration ssl.provider has no effect here.",
+        "The configuration sasl.kerberos.kinit.cmd has no effect here, because MIT Kerberos renews the tickets of a keytab by itself, "
+        "without kinit",
+        "The configuration ssl.provider has no effect here, because it names classes or algorithms of Java",
     ]
 
 
 def test_what_only_java_uses_may_have_its_default(caplog: pytest.LogCaptureFixture) -> None:
     made(Producer, {"sasl.kerberos.kinit.cmd": "/usr/bin/kinit", "ssl.provider": None})
     assert warnings(caplog) == []
-
-
-def test_every_setting_is_read_somewhere_or_said_to_have_no_effect() -> None:
-    """By the text of the source: a name that stands only where it is defined is read by nobody."""
-    root = Path(client_config.__file__).parents[1]
-    rooms = (root, root.parent / "security")  # the stores of TLS are read for brokers and clients alike
-    paths = [path for room in rooms for path in room.rglob("*.py") if path.name not in ("without_effect.py", "config_names.py")]
-    source = "\n".join(path.read_text() for path in paths)
-    composed = {"ssl.keystore.type", "ssl.truststore.type"}  # by _require_pem
-    assert {name for name in {**PRODUCER, **CONSUMER, **ADMIN} if source.count(f'"{name}"') < 2} - composed == WITHOUT_EFFECT
 
 
 # Files that several programs share

@@ -67,7 +67,7 @@ def test_a_record_that_is_too_large_does_not_vanish(scripted: ScriptedCluster) -
         sending.send("t", b"small", partition=0).result(WAIT_S)
         sending.send("t", bytes(1000), partition=1)
     assert str(raised.value) == (
-        "1 record was not delivered, and nobody looked at the result of send(): 1 for t-1 (RecordTooLarge: The message is 1086 bytes when "
+        "1 record was not delivered, and the result of send() was not read: 1 for t-1 (RecordTooLarge: The message is 1086 bytes when "
         "serialized which is larger than 1000, which is the value of the max.request.size configuration.). "
         "To handle such errors call delivery.result() or give send() a callback."
     )
@@ -320,7 +320,7 @@ def test_memory_is_bounded_and_every_record_is_counted() -> None:
 def test_the_message_names_the_first_few() -> None:
     failures = [FailedSends(TopicPartition("t", number), InvalidRecord("no"), 2) for number in range(7)]
     named = "; ".join(f"2 for t-{number} (InvalidRecord: no)" for number in range(5))
-    assert f"send(): {named}; 4 more. To" in str(SendFailed(failures))
+    assert f"was not read: {named}; 4 more. To" in str(SendFailed(failures))
 
 
 # Transactions

@@ -8,7 +8,8 @@ import pytest
 
 from barnabas.controller.changes.reassignments import Reassignments
 from barnabas.controller.steps import Steps
-from barnabas.metadata.znodes.topics import PartitionState
+from barnabas.metadata import paths
+from barnabas.metadata.znodes.topics import PartitionState, encode_partition_state
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from barnabas.topic_partition import TopicPartition
@@ -115,6 +116,29 @@ async def test_who_is_not_the_leader_or_knows_another_state_is_refused(proposal:
         await world.settle()
         assert error_of(await propose(world, topic_id, [0], **proposal)) == error  # type: ignore[arg-type]
         assert world.state("T", 0).isr == (0, 1)
+
+
+async def test_a_write_whose_response_was_lost_counts_as_written() -> None:
+    """The store's client writes again after a lost connection and gets BadVersion, because the first write was done."""
+    async with controlling(0, 1, 2) as world:
+        topic_id = world.create_topic("T", {0: (0, 1, 2)})
+        await world.settle()
+        world.set(paths.topic_partition_state("T", 0), encode_partition_state(PartitionState(0, 0, (0, 2), 1)))
+        world.channel.take()
+        response = await propose(world, topic_id, [0, 2])
+        partition = response.topics[0].partitions[0]
+        assert (partition.error_code, partition.isr, partition.partition_epoch) == (0, [0, 2], 1)
+        assert world.channel.take() == [f"{number} UpdateMetadata brokers=0,1,2 T-0@0" for number in range(3)]
+        assert error_of(await propose(world, topic_id, [0, 1, 2], partition_epoch=1)) == 0
+
+
+@pytest.mark.parametrize("state", [PartitionState(0, 0, (0, 1), 1), PartitionState(0, 0, (0, 2), 2)])
+async def test_what_another_has_written_is_not_taken_for_an_own_write(state: PartitionState) -> None:
+    async with controlling(0, 1, 2) as world:
+        topic_id = world.create_topic("T", {0: (0, 1, 2)})
+        await world.settle()
+        world.set(paths.topic_partition_state("T", 0), encode_partition_state(state))
+        assert error_of(await propose(world, topic_id, [0, 2])) == ErrorCode.INVALID_UPDATE_VERSION
 
 
 async def test_an_older_state_is_refused() -> None:

@@ -9,10 +9,12 @@ import pytest
 from barnabas.controller.elections import ElectionStrategy
 from barnabas.errors import KafkaError
 from barnabas.metadata import paths
+from barnabas.metadata.tree import Create
+from barnabas.metadata.znodes.admin import encode_preferred_replica_election
 from barnabas.metadata.znodes.topics import NO_LEADER, RECOVERING, PartitionState, encode_partition_state
 from barnabas.protocol.errors import ErrorCode
 from barnabas.topic_partition import TopicPartition
-from tests.unit.controller.cluster import World, controlling, turn_of_the_loop
+from tests.unit.controller.cluster import World, controlling, done, turn_of_the_loop
 
 PREFERRED, UNCLEAN = ElectionStrategy.PREFERRED, ElectionStrategy.OFFLINE_UNCLEAN
 T0, T1, U0 = TopicPartition("T", 0), TopicPartition("T", 1), TopicPartition("U", 0)
@@ -177,3 +179,32 @@ async def test_an_election_that_waits_when_the_controller_stops_comes_to_nothing
         await world.controller.shutdown()
         await turn_of_the_loop()
         assert await world.controller.elect_leaders([T0], PREFERRED) == {}
+
+
+async def test_an_unclean_election_warns_of_data_loss(caplog: pytest.LogCaptureFixture) -> None:
+    async with controlling(0, 1, 2) as world:
+        world.create_topic("T", {0: (1, 2)})
+        await world.settle()
+        world.kill_broker(2)
+        await world.settle()
+        world.kill_broker(1)
+        await world.settle()
+        world.register_broker(2)
+        await world.settle()
+        await elect(world, UNCLEAN, T0)
+    assert (
+        "[PartitionStateMachine controllerId=0] No broker in ISR is alive for T-0. Elect leader 2 from live brokers 2. "
+        "There's potential data loss."
+    ) in caplog.messages
+
+
+async def test_preferred_elections_of_a_topic_that_is_being_deleted_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    async with controlling(0, 1) as world:
+        world.create_topic("T", {0: (1, 0)})
+        await world.settle()
+        world.channel.silent = {0, 1}
+        world.mark_for_deletion("T")
+        await world.settle()
+        done(world.admin.handle_now([Create(paths.PREFERRED_REPLICA_ELECTION, encode_preferred_replica_election([T0]))]))
+        await world.settle()
+    assert "Skipping preferred replica election for partitions T-0 since the respective topics are being deleted" in caplog.messages

@@ -234,3 +234,19 @@ async def test_preferred_leaders_may_be_asked_for_by_their_node() -> None:
             await world.settle()
             assert world.state("T", 0).leader == 1
             assert not world.exists(paths.PREFERRED_REPLICA_ELECTION)
+
+
+async def test_the_progress_of_a_reassignment_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "barnabas.controller.changes.reassignments")
+    async with controlling(0, 1, 2, 3) as world:
+        world.create_topic("T", {0: (0, 1)})
+        await world.settle()
+        await alter(world, T0, [1, 2, 3])
+        await in_sync(world, 0, 1, 2)
+        await in_sync(world, 0, 1, 2, 3)
+    of_t0 = "replicas have caught up with the leader for partition T-0 being reassigned."
+    progress = [record.getMessage() for record in caplog.records if of_t0 in record.getMessage()]
+    assert progress == [
+        f"2/3 {of_t0} Replica(s) 3 still need to catch up",
+        f"3/3 {of_t0} Resuming partition reassignment",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -238,3 +239,15 @@ def test_a_retention_without_end_ends_with_the_clock() -> None:
     host = Host()
     assert commit_error(host.commit(1, retention_ms=LONG_MAX)) == 0
     assert host.fetch() == (1, 0)
+
+
+def test_offsets_that_expire_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "barnabas.coordinator.group.shard")
+    host = Host()
+    host.commit(1)
+    host.time.advance(WEEK_MS - HOUR_MS)
+    assert "expired offsets" not in caplog.text
+    host.time.advance(2 * HOUR_MS)
+    assert [record.getMessage() for record in caplog.records if "expired offsets" in record.getMessage()] == [
+        "Removed 1 expired offsets in 0 milliseconds."
+    ]

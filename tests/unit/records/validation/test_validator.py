@@ -15,6 +15,8 @@ from librt.strings import BytesWriter
 
 from barnabas.errors import (
     CorruptRecord,
+    InvalidMagic,
+    InvalidOffsetOrSequence,
     InvalidRecord,
     InvalidTimestamp,
     KafkaError,
@@ -255,7 +257,7 @@ def test_a_length_below_every_header_is_corrupt() -> None:
 
 def test_old_and_new_formats_do_not_mix() -> None:
     data = build([(NOW, b"k", b"v", ())], magic=1) + build([(-1, b"k", b"v", ())], magic=0)
-    assert refusal(data, InvalidRecord) == "Batch magic 0 is not the same as the first batch's magic byte 1 in topic partition topic-0"
+    assert refusal(data, InvalidMagic) == "Batch magic 0 is not the same as the first batch's magic byte 1 in topic partition topic-0"
 
 
 def test_a_batch_larger_than_the_topic_takes_is_refused_unless_it_is_replicated() -> None:
@@ -292,7 +294,7 @@ def test_a_raft_leader_sets_the_epoch_itself() -> None:
 def test_offsets_and_count_must_agree(delta: int, count: int, text: str, origin: int) -> None:
     data = batch_of()
     lying = patched(patched(data, 23, delta.to_bytes(4, "big", signed=True)), 57, count.to_bytes(4, "big", signed=True))
-    assert refusal(lying, InvalidRecord, origin=origin) == f"{text} in topic partition topic-0"
+    assert refusal(lying, InvalidOffsetOrSequence, origin=origin) == f"{text} in topic partition topic-0"
 
 
 def test_only_the_broker_writes_control_records() -> None:
@@ -309,7 +311,9 @@ def test_a_marker_is_never_compressed(codec: int) -> None:
 
 def test_an_idempotent_client_sends_a_sequence() -> None:
     data = patched(batch_of(**PRODUCER), 53, (-1).to_bytes(4, "big", signed=True))
-    assert refusal(data, InvalidRecord) == "Invalid sequence number -1 in record batch with producerId 9 in topic partition topic-0"
+    assert (
+        refusal(data, InvalidOffsetOrSequence) == "Invalid sequence number -1 in record batch with producerId 9 in topic partition topic-0"
+    )
     check(data, origin=COORDINATOR)
 
 

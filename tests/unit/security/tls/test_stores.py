@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding
 from cryptography.hazmat.primitives.serialization.pkcs12 import (
     PKCS12Certificate,
     serialize_java_truststore,
@@ -115,6 +115,19 @@ def test_a_trust_store_of_java_has_trusted_entries(tmp_path: Path) -> None:
     assert sorted(subject_of(der) for der in context.get_ca_certs(binary_form=True)) == ["CN=Second CA", "CN=Test CA"]
     with pytest.raises(InvalidConfig, match=r"ssl\.truststore\.password does not open"):
         read_trust_store(settings(truststore_location=str(tmp_path / "trust.p12")))
+
+
+@pytest.mark.parametrize("chain_name", [None, b"CN=Test CA"])
+def test_a_private_key_in_a_trust_store_does_not_make_its_authority_trusted(tmp_path: Path, chain_name: bytes | None) -> None:
+    """`chain_name` is what OpenSSL and Java write for a certificate of the chain. An entry with an alias of its own is trusted."""
+    broker, chain = issued("broker"), PKCS12Certificate(authority().own.certificate, chain_name)
+    trusted = PKCS12Certificate(authority("Second CA").own.certificate, b"caroot")
+    store = serialize_key_and_certificates(b"broker", broker.key, broker.certificate, [chain, trusted], ENCRYPTION)
+    (tmp_path / "store.p12").write_bytes(store)
+    read = read_trust_store(settings(truststore_location=str(tmp_path / "store.p12"), truststore_password="secret"))
+    assert isinstance(read, bytes)
+    ders = [certificate.public_bytes(Encoding.DER) for certificate in (broker.certificate, trusted.certificate)]
+    assert read == b"".join(ders)
 
 
 def test_comments_in_a_pem_file_do_not_matter(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 // Java clients over SASL_SSL. Takes one command a line on stdin, words separated by tabs, and answers each with one line: "ok" and a
 // value, or "error" and the class and text of the exception. Compiles with kafka-clients 2.8 and newer.
 //
-//     open NUMBER BOOTSTRAP AUTHORITY TOPIC MECHANISM USER PASSWORD TOKEN     a login, which connects at its first command
+//     open NUMBER BOOTSTRAP AUTHORITY TOPIC MECHANISM USER PASSWORD TOKEN     a login, which connects at its first command;
+//                                                                            for GSSAPI: PASSWORD is a file of tickets, TOKEN the service
 //     send NUMBER                                                            sends a record, and waits until it is acknowledged
 //     read NUMBER                                                            the value of the first record
 //     close NUMBER
@@ -54,6 +55,10 @@ public class SecureClient {
     static String jaas(String mechanism, String user, String password, String token) {
         if (mechanism.equals("OAUTHBEARER")) {
             return MODULES + "oauthbearer.OAuthBearerLoginModule required token=\"" + token + "\";";
+        }
+        if (mechanism.equals("GSSAPI")) {
+            return "com.sun.security.auth.module.Krb5LoginModule required doNotPrompt=true useTicketCache=true ticketCache=\"" + password
+                + "\" serviceName=\"" + token + "\";";
         }
         String module = mechanism.equals("PLAIN") ? "plain.PlainLoginModule" : "scram.ScramLoginModule";
         return MODULES + module + " required username=\"" + user + "\" password=\"" + password + "\";";

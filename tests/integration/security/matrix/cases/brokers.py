@@ -60,7 +60,7 @@ CASES = (
     Case("LeaderAndIsr", (0, 4, 7), _leader_and_isr, _right),
     Case("StopReplica", (0, 4), _stop_replica, _right),
     Case("UpdateMetadata", (0, 8), lambda cell: UpdateMetadataRequest(BROKER_ID, False, 0, _STALE_EPOCH), _right),
-    Case("ControlledShutdown", (1, 3), lambda cell: ControlledShutdownRequest(_UNKNOWN_BROKER), _right),
+    Case("ControlledShutdown", (0, 1, 3), lambda cell: ControlledShutdownRequest(_UNKNOWN_BROKER), _right),
     Case("AlterPartition", (0, 1, 2, 3), _alter_partition, _right),
     Case("AllocateProducerIds", (0,), lambda cell: AllocateProducerIdsRequest(_UNKNOWN_BROKER, 0), _right),
 )

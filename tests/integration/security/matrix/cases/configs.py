@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.protocol.messages import alter_configs_request, incremental_alter_configs_request
+from barnabas.protocol.messages import alter_client_quotas_request, alter_configs_request, incremental_alter_configs_request
+from barnabas.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from barnabas.protocol.messages.alter_configs_request import AlterConfigsRequest
 from barnabas.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
@@ -24,7 +25,7 @@ _TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32  # re
 _TOPIC_SETTING = ("retention.ms", "1000")
 _BROKER_SETTING = ("log.cleaner.threads", "1")
 _GROUP_SETTING = ("consumer.session.timeout.ms", "50000")
-_LOGGER_SETTING = ("kafka.server.KafkaApis", "INFO")
+_LOGGER_SETTING = ("no.such.logger", "INFO")  # neither broker has it
 _METRICS_SETTING = ("interval.ms", "60000")
 _ANY_NAME = 2  # a match type of quotas
 _ALL_TYPES = 1  # the version of ListConfigResources with types
@@ -58,6 +59,14 @@ def _alter_incrementally(kind: int) -> IncrementalAlterConfigsRequest:
 
 def _describe_quotas(cell: Cell) -> DescribeClientQuotasRequest:
     return DescribeClientQuotasRequest([ComponentData("user", _ANY_NAME, None)])
+
+
+def _alter_quotas(cell: Cell) -> AlterClientQuotasRequest:
+    operations = [alter_client_quotas_request.OpData("producer_byte_rate", 1024.0)]
+    entities = [
+        [alter_client_quotas_request.EntityData(kind, name)] for kind, name in (("user", "guest"), ("client-id", None), ("planet", ""))
+    ]
+    return AlterClientQuotasRequest([alter_client_quotas_request.EntryData(entity, operations) for entity in entities], True)
 
 
 def _alter_log_dirs(cell: Cell) -> AlterReplicaLogDirsRequest:
@@ -100,6 +109,7 @@ CASES = (
     *_cases(_CLIENT_METRICS, "client metrics", 1),
     Case("ListConfigResources", (0, 1), _list_resources, lambda cell: [on_cluster(AclOperation.DESCRIBE_CONFIGS)], lists_everything=True),
     Case("DescribeClientQuotas", (0, 1), _describe_quotas, lambda cell: [on_cluster(AclOperation.DESCRIBE_CONFIGS)]),
+    Case("AlterClientQuotas", (0, 1), _alter_quotas, lambda cell: [on_cluster(AclOperation.ALTER_CONFIGS)]),
     Case("AlterReplicaLogDirs", (0, 1, 2), _alter_log_dirs, lambda cell: [on_cluster(AclOperation.ALTER)]),
     Case("DescribeLogDirs", (0, 1, 3, 4), _describe_log_dirs, lambda cell: [on_cluster(AclOperation.DESCRIBE)]),
 )

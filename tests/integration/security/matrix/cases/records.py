@@ -24,6 +24,7 @@ from tests.integration.security.matrix.names import MISSING, MISSING_ID, OTHER, 
 _TOPICS = (TOPIC, OTHER, MISSING)
 _BY_ID = 13  # of Produce and of Fetch
 _REPLICA_STATE = 15
+_TIMESTAMPS = 2  # the first version of Produce with format 1
 _FOLLOWER = 2
 _SIZE = 1 << 20
 _LATEST = -1
@@ -41,11 +42,20 @@ def _records(producer_id: int = -1, epoch: int = -1, sequence: int = -1, *, tran
     return Records(builder.build())
 
 
-def _produce(cell: Cell, records: Records, topics: tuple[str, ...] = _TOPICS, transactional_id: str | None = None) -> ProduceRequest:
+def _old_records(cell: Cell) -> Records:
+    """Of the format that came with the version of the request: 0, then 1."""
+    builder = BatchBuilder(magic=0 if cell.version < _TIMESTAMPS else 1)
+    builder.append(int(time.time() * 1000), b"key", b"value")
+    return Records(builder.build())
+
+
+def _produce(
+    cell: Cell, records: Records, topics: tuple[str, ...] = _TOPICS, transactional_id: str | None = None, acks: int = 1
+) -> ProduceRequest:
     data = [PartitionProduceData(0, records)]
     by_id = cell.version >= _BY_ID
     named = [TopicProduceData("", _id(cell, name), data) if by_id else TopicProduceData(name, Uuid.ZERO, data) for name in topics]
-    return ProduceRequest(transactional_id, 1, 30_000, named)
+    return ProduceRequest(transactional_id, acks, 30_000, named)
 
 
 def _transactional(cell: Cell) -> Records:
@@ -85,6 +95,26 @@ CASES = (
         (3, 9, 12, 13),
         lambda cell: _produce(cell, _records()),
         lambda cell: [on_topic(AclOperation.WRITE, TOPIC)],
+    ),
+    Case(
+        "Produce of old formats",
+        (0, 1, 2),
+        lambda cell: _produce(cell, _old_records(cell)),
+        lambda cell: [on_topic(AclOperation.WRITE, TOPIC)],
+    ),
+    Case(
+        "Produce without acks",
+        (3, 13),
+        lambda cell: _produce(cell, _records(), (TOPIC,), acks=0),
+        lambda cell: [on_topic(AclOperation.WRITE, TOPIC)],
+        is_answered=False,
+    ),
+    Case(
+        "Produce of old formats without acks",
+        (0, 2),
+        lambda cell: _produce(cell, _old_records(cell), (TOPIC,), acks=0),
+        lambda cell: [on_topic(AclOperation.WRITE, TOPIC)],
+        is_answered=False,
     ),
     Case(
         "Produce idempotent",

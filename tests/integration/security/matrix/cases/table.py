@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.security.matrix.cases import brokers, configs, groups, records, security, topics, transactions
+from tests.integration.security.matrix.cases import brokers, configs, features, groups, records, security, telemetry, topics, transactions
 
 CASES = (
     *topics.CASES,
@@ -12,4 +12,6 @@ CASES = (
     *configs.CASES,
     *security.CASES,
     *brokers.CASES,
+    *telemetry.CASES,
+    *features.CASES,
 )

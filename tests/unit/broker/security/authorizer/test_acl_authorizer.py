@@ -353,13 +353,3 @@ def test_after_a_lost_session_all_acls_are_read_again(broker: Authorized) -> Non
         second.run(second.client.reinitialize())
         assert second.allows(READ, "orders")
         assert not second.allows(READ, "payments")
-
-
-def test_the_cache_of_decisions_is_bounded(broker: Authorized) -> None:
-    broker.add(acl("t", READ, pattern_type=PREFIXED))
-    for number in range(50_010):
-        broker.allows(READ, f"t{number}")
-    broker.allows(READ, "t" * 10_000)
-    decisions = broker.authorizer._decisions
-    assert len(decisions) == 10
-    assert max(len(key[-1]) for key in decisions) < 250

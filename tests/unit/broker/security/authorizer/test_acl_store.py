@@ -37,10 +37,11 @@ class Kept:
     """A store, and the ACLs that it reports."""
 
     def __init__(self) -> None:
-        self.now_ms = 1_700_000_000_000
+        self.now_ms = 1_700_000_000_000  # of the machine of the metadata store
+        self.monotonic_ms = 0
         self.client = Contended(LocalTree(lambda: self.now_ms), lambda: None)
         self.acls: dict[ResourcePattern, Entries] = {}
-        self.store = AclStore(self.client, lambda: self.now_ms, self.acls.__setitem__, self._loaded, backoff_s=0)
+        self.store = AclStore(self.client, lambda: self.monotonic_ms, self.acls.__setitem__, self._loaded, backoff_s=0)
 
     def _loaded(self, acls: Mapping[ResourcePattern, Entries]) -> None:
         self.acls.clear()
@@ -142,11 +143,27 @@ def test_old_notifications_are_deleted_with_the_next_change() -> None:
         await kept.add(ALICE)
         await kept.add(ALICE, acl("ord", pattern_type=PREFIXED).pattern)
         await kept.settle()
-        kept.now_ms += CHANGE_EXPIRATION_MS + 1
+        kept.monotonic_ms += CHANGE_EXPIRATION_MS + 1
         await kept.add(BOB)
         await kept.settle()
         changes = await kept.client.children("/kafka-acl-changes")
         assert changes is not None
         assert changes.names == ["acl_changes_0000000001"]
+
+    with_store(test)
+
+
+def test_a_clock_that_is_set_deletes_no_notification() -> None:
+    """Another broker may not have read it yet, and would obey an ACL that is no more."""
+
+    async def test(kept: Kept) -> None:
+        await kept.add(ALICE)
+        await kept.settle()
+        for step_ms in (100 * CHANGE_EXPIRATION_MS, -200 * CHANGE_EXPIRATION_MS):
+            kept.now_ms += step_ms
+            await kept.add(BOB, acl(f"other{step_ms}").pattern)
+            await kept.settle()
+        changes = await kept.client.children("/kafka-acl-changes")
+        assert changes is not None and len(changes.names) == 3
 
     with_store(test)

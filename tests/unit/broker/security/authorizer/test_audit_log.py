@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.broker.config.log_levels import LogLevels
-from barnabas.broker.security.authorizer.audit_log import AUDIT_LOGGER, TRACE
+from barnabas.broker.security.authorizer.audit_log import AUDIT_LOGGER
 from barnabas.broker.security.authorizer.authorizer import Action
+from barnabas.loggers import TRACE
 from barnabas.security.acl import ResourceType
 from barnabas.security.operations import AclOperation
 from tests.unit.broker.security.authorizer.acls import Authorized, acl, session

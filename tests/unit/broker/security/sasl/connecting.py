@@ -34,13 +34,14 @@ SETTINGS = {
 
 
 class MovedClock(Clock):
-    """Both clocks of a broker; a test moves them."""
+    """Both clocks of a broker; a test moves them together (`ms`), or sets the wall clock alone (`step_ms`)."""
 
     def __init__(self) -> None:
         self.ms = 1_000_000
+        self.step_ms = 0
 
     def now_ms(self) -> int:
-        return self.ms
+        return self.ms + self.step_ms
 
     def monotonic_ms(self) -> int:
         return self.ms
@@ -74,6 +75,7 @@ class Client:
         self.session: Any = None
         self.is_authenticated = False
         self.is_open = True
+        self.requests_in_queue = 0
         self.answered: Callable[[], None] = self._answered.set
 
     async def ask(self, request: Message, answer: type[M], version: int) -> M:
@@ -84,11 +86,17 @@ class Client:
         """The response to a frame, both without their sizes; empty if the connection is closed without one."""
         assert self.is_open
         self._answered.clear()
-        exchange = Exchange(cast("Peer", self), len(frame), False, 0)
-        self._dispatcher.dispatch(exchange, frame)
+        exchange = self.begin(frame)
         await asyncio.wait_for(self._answered.wait(), TIMEOUT_S)
         self.is_open = not exchange.closes
         return joined(exchange.response or ())[SIZE_PREFIX:]
+
+    def begin(self, frame: bytes) -> Exchange:
+        """Sends a frame, and waits for nothing."""
+        exchange = Exchange(cast("Peer", self), len(frame), False, 0)
+        self.requests_in_queue += 1
+        self._dispatcher.dispatch(exchange, frame)
+        return exchange
 
     def authenticated(self) -> None:
         self.is_authenticated = True
@@ -97,7 +105,7 @@ class Client:
         """There is no TLS."""
 
     def request_left_queue(self, size: int) -> None:
-        """There is no queue."""
+        self.requests_in_queue -= 1
 
     def pipelining_resumed(self) -> None:
         """There is no pipelining."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping
+from typing import ClassVar
 
 import pytest
 
 from barnabas.broker.security.sasl.callbacks import OAuthHandler, OAuthToken, PlainHandler, ScramHandler
 from barnabas.client.network.sasl.scram import Scram as ScramClient
 from barnabas.config_def import InvalidConfig
+from barnabas.protocol import api_keys
+from barnabas.protocol.framing import SIZE_PREFIX, request_frame
 from barnabas.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from barnabas.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from barnabas.protocol.registry import APIS
 from barnabas.security.scram import ScramCredential
+from tests.unit.broker.handlers.asking import TIMEOUT_S
 from tests.unit.broker.security.sasl.connecting import Client, Server
 
 PREFIX = "listener.name.sasl_plaintext."
@@ -37,6 +43,17 @@ class Directory(PlainHandler):
 class Truthy(PlainHandler):
     def authenticate(self, username: str, password: str) -> bool:
         return "yes"  # type: ignore[return-value]
+
+
+class Slow(PlainHandler):
+    """Decides when a test lets it."""
+
+    may_decide = threading.Event()
+    asked: ClassVar[list[str]] = []
+
+    def authenticate(self, username: str, password: str) -> bool:
+        Slow.asked.append(username)
+        return Slow.may_decide.wait(TIMEOUT_S)
 
 
 class Vault(ScramHandler):
@@ -99,6 +116,33 @@ def test_a_handler_that_fails_lets_nobody_in_and_its_text_goes_nowhere(caplog: p
     asyncio.run(run())
     assert "my password" not in caplog.text
     assert "OSError" in caplog.text
+
+
+def test_clients_that_wait_for_a_slow_handler_take_no_place_in_the_queue_of_requests() -> None:
+    """Otherwise clients without credentials could keep the requests of all others waiting. One that has gone is not asked about."""
+
+    async def run() -> None:
+        Slow.may_decide.clear()
+        Slow.asked.clear()
+        server = Server({"sasl.enabled.mechanisms": "PLAIN", f"{PREFIX}plain{HANDLER}": f"{HERE}.Slow"})
+        clients = [server.connect() for _ in range(3)]
+        exchanges = []
+        for client, user in zip(clients, ("one", "gone", "two"), strict=True):
+            await client.ask(SaslHandshakeRequest("PLAIN"), SaslHandshakeResponse, 1)
+            request = SaslAuthenticateRequest(f"\0{user}\0secret".encode())
+            api = APIS[api_keys.SASL_AUTHENTICATE]
+            exchanges.append(client.begin(b"".join(request_frame(request, api, 2, 17, "test"))[SIZE_PREFIX:]))
+        await asyncio.sleep(0)
+        assert [client.requests_in_queue for client in clients] == [0, 0, 0]
+        exchanges[1].abandon()
+        Slow.may_decide.set()
+        for exchange in exchanges:
+            while exchange.response is None:
+                await asyncio.sleep(0.001)
+        assert Slow.asked == ["one", "two"]
+        assert [client.is_authenticated for client in clients] == [True, False, True]
+
+    asyncio.run(asyncio.wait_for(run(), TIMEOUT_S))
 
 
 def test_only_true_is_a_yes() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.quotas.client_quota_callback import DEFAULT
 from barnabas.broker.security.sasl.exchange import SaslExchange
 from barnabas.broker.security.sasl.plain import Plain, Users
 from barnabas.broker.security.sasl.steps import Fail, Respond
@@ -72,6 +73,20 @@ def test_a_client_authenticates_after_api_versions_and_handshake(version: int) -
         assert type(client.session) is Session
         assert (client.session.principal, client.session.mechanism, client.session.host) == (ALICE, "PLAIN", "127.0.0.1")
         assert (await client.ask(VERSIONS, ApiVersionsResponse, 3)).error_code == ErrorCode.NONE
+
+    with_server(test)
+
+
+def test_a_quota_on_the_time_of_requests_does_not_count_a_client_that_has_no_principal_yet() -> None:
+    """One such quota, of any user, must not keep those out that begin with ApiVersions."""
+
+    async def test(server: Server) -> None:
+        server.broker.quotas.quota_changed(None, DEFAULT, {"request_percentage": 0.001})
+        client = server.connect()
+        response = await client.ask(VERSIONS, ApiVersionsResponse, 3)
+        assert (response.error_code, response.throttle_time_ms) == (ErrorCode.NONE, 0)
+        await handshake(client)
+        assert (await authenticate(client)).error_code == ErrorCode.NONE
 
     with_server(test)
 

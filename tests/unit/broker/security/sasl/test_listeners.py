@@ -13,6 +13,7 @@ from barnabas.client import AsyncAdmin
 from barnabas.client.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 from barnabas.config_def import InvalidConfig
 from barnabas.errors import InvalidRequest
+from barnabas.security.scram import ScramCredential
 from tests.unit.broker.security.sasl.connecting import SETTINGS, Server
 
 PREFIX = "listener.name.sasl_plaintext."
@@ -36,6 +37,23 @@ def test_a_setting_that_cannot_be_used_stops_the_start(settings: dict[str, str],
         asyncio.run(run())
     assert text in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("has_user", [False, True])
+def test_a_listener_without_any_user_is_named_with_the_fix(has_user: bool, caplog: pytest.LogCaptureFixture) -> None:
+    mechanism = "SCRAM-SHA-512"
+
+    async def run() -> None:
+        server = Server({"sasl.enabled.mechanisms": f"SCRAM-SHA-256,{mechanism}"})
+        if has_user:
+            server.credentials.set_user(mechanism, "alice", ScramCredential.of_password(mechanism, "secret", b"salt", 4096))
+        await server.sasl.start()
+        await server.sasl.close()
+
+    asyncio.run(run())
+    warning = "Nobody can authenticate on listener SASL_PLAINTEXT: there is no user of SCRAM-SHA-256 or SCRAM-SHA-512 yet."
+    assert (warning in caplog.text) is not has_user
+    assert ("--add-scram 'SCRAM-SHA-256=[name=admin,password=…]'" in caplog.text) is not has_user
 
 
 def test_a_broker_with_such_a_setting_does_not_start(tmp_path: Path) -> None:

@@ -57,6 +57,21 @@ def test_a_wrong_password_and_an_unknown_user_fail_in_the_same_message(name: str
     assert not server.is_complete
 
 
+def test_the_challenge_of_a_user_takes_the_same_work_as_that_of_an_unknown_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = a_server()
+    unknown = server.unknown
+    made: list[str] = []
+
+    def counted(user: str) -> ScramCredential:
+        made.append(user)
+        return unknown(user)
+
+    monkeypatch.setattr(server, "unknown", counted)
+    for user in ("alice", "nobody"):
+        challenge(server.begin(), user)
+    assert made == ["alice", "nobody"]
+
+
 def test_an_unknown_user_gets_the_same_salt_each_time_and_another_than_other_users() -> None:
     server = a_server()
     salts = [challenge(server.begin(), user).split(",")[1] for user in ("bob", "bob", "carol")]

@@ -69,6 +69,15 @@ def test_with_sasl_only_the_setting_with_the_prefix_of_the_listener_counts(store
     assert prefixed["SASL_SSL"].verify_mode is ssl.CERT_REQUIRED
 
 
+@pytest.mark.parametrize("trusts", [False, True])
+def test_clients_of_all_authorities_of_the_machine_are_not_let_in_without_a_word(
+    store: str, trusts: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    trust_store = {"ssl.truststore.certificates": authority().own.pem} if trusts else {}
+    contexts(LISTENER | {"ssl.keystore.location": store, "ssl.client.auth": "required"} | trust_store)
+    assert ("Listener SSL: ssl.truststore.* is not set" in caplog.text) is not trusts
+
+
 def test_a_listener_without_certificate_is_refused() -> None:
     with pytest.raises(InvalidConfig, match=r"Listener SSL: .*set ssl\.keystore\.location"):
         contexts(ssl_keystore_type="PEM")

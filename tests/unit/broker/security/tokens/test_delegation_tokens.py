@@ -26,8 +26,10 @@ from barnabas.broker.security.session import Session
 from barnabas.broker.security.tokens.delegation_tokens import DelegationTokens, TokenConfig
 from barnabas.broker.security.tokens.token_rules import TokenRules
 from barnabas.endpoint import SecurityProtocol
+from barnabas.metadata import paths
 from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message import Message, parse, serialize
 from barnabas.protocol.messages.create_delegation_token_request import CreatableRenewers, CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
@@ -280,6 +282,15 @@ def test_expiry_is_checked_at_the_interval_by_the_controller_alone() -> None:
                     await asyncio.sleep(0.001)
 
     asyncio.run(run())
+
+
+def test_an_owner_without_a_type_gets_no_token_and_leaves_none_behind() -> None:
+    async def test(one: TokenBroker, other: TokenBroker) -> None:
+        assert (await one.create(ALICE, owner=KafkaPrincipal("", "carol"))).error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
+        children = await one.tree.children(paths.DELEGATION_TOKENS)
+        assert children is not None and children.names == []
+
+    playing(test)
 
 
 @pytest.mark.parametrize("listener", ["PLAINTEXT", "SSL", "UNKNOWN"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from barnabas.broker.security.tokens.token_rules import TIMESTAMP_MAX, TokenRules, check_renewer_types, has_expired, is_owner_or_renewer
-from barnabas.metadata.znodes.security import TokenInformation
+from barnabas.metadata.znodes.security import TokenZnode
 from barnabas.security.errors import DelegationTokenExpired, DelegationTokenOwnerMismatch, InvalidPrincipalType
 from barnabas.security.principal import KafkaPrincipal
 
@@ -16,12 +16,12 @@ NOW = 1_000_000
 RULES = TokenRules(max_lifetime_ms=7000, expiry_time_ms=1000)
 
 
-def token(lifetime_ms: int = -1) -> TokenInformation:
+def token(lifetime_ms: int = -1) -> TokenZnode:
     return RULES.created("id", ALICE, ADMIN, [BOB], lifetime_ms, NOW)
 
 
 def test_a_token_expires_after_the_expiry_time_unless_it_is_renewed() -> None:
-    assert token() == TokenInformation("id", "User:alice", "User:admin", ("User:bob",), NOW, NOW + 7000, NOW + 1000)
+    assert token() == TokenZnode("id", "User:alice", "User:admin", ("User:bob",), NOW, NOW + 7000, NOW + 1000)
 
 
 @pytest.mark.parametrize(("requested", "lifetime_ms"), [(-1, 7000), (0, 7000), (500, 500), (7000, 7000), (7001, 7000)])

@@ -186,6 +186,14 @@ def test_static_members_are_removed_by_their_names() -> None:
     assert [member.reason for member in cluster.requests(LeaveGroupRequest)[0].members] == ["member was removed by an admin"] * 2
 
 
+def test_a_member_without_a_name_is_removed_by_its_member_id() -> None:
+    cluster = FakeCluster()
+    cluster.on(LeaveGroupRequest, LeaveGroupResponse(members=[MemberResponse("m", None)]))
+    assert run(ScriptedAdmin(cluster).remove_members_from_consumer_group("g", [MemberToRemove(member_id="m")])).all() == {"m": None}
+    sent = cluster.requests(LeaveGroupRequest)[0].members[0]
+    assert (sent.member_id, sent.group_instance_id) == ("m", None)
+
+
 def test_all_members_are_removed_when_none_is_named() -> None:
     cluster = FakeCluster()
     cluster.limits[api_keys.CONSUMER_GROUP_DESCRIBE] = -1

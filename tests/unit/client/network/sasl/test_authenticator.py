@@ -51,6 +51,14 @@ def test_versions_then_a_handshake_then_the_exchange_and_only_then_requests() ->
     with_peer(test)
 
 
+def test_a_password_that_cannot_be_encoded_is_not_in_the_error() -> None:
+    async def test(peer: Peer, client: NetworkClient) -> None:
+        with pytest.raises(Disconnected, match=r"failed: UnicodeEncodeError$"):
+            await client.send(-1, ASK)
+
+    with_peer(test, sasl_password="secret\udcff")
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "words"),
     [

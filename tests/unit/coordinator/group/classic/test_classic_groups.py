@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup, ClassicGroupState
 from barnabas.errors import NotEnoughReplicas, RecordTooLarge
 from barnabas.protocol.errors import ErrorCode
@@ -283,3 +285,13 @@ def test_a_member_id_fits_in_a_string_of_the_protocol_however_long_the_instance_
     answers = host.join(instance="i" * STRING_SIZE_MAX)
     host.time.advance(3_000)
     assert len(answers.one.member_id) <= STRING_SIZE_MAX
+
+
+def test_members_that_the_leader_leaves_out_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    host = Host()
+    leader, follower = host.stable(2)
+    assert "Setting empty assignments" not in caplog.text
+    host.leave(follower)
+    host.join(leader)
+    host.sync(leader, 2, assignments={})
+    assert f"Setting empty assignments for members Set({leader}) of g for generation 2" in caplog.text

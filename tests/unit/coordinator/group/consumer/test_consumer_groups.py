@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.coordinator.group.classic.classic_groups import Caller
 from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.consumer.heartbeat_epochs import validate_heartbeat
 from barnabas.errors import (
@@ -16,6 +17,7 @@ from barnabas.errors import (
     InvalidRegularExpression,
     InvalidRequest,
     KafkaError,
+    KafkaStorageError,
     NonEmptyGroup,
     StaleMemberEpoch,
     UnknownMemberId,
@@ -88,6 +90,21 @@ def test_a_member_whose_session_ends_is_fenced_and_its_partitions_go_to_the_othe
     assert list(w.group.members) == ["m2"]
     w.report("m2", 2)
     assert w.assigned("m2") == {"a": [0, 1, 2, 3]}
+
+
+def test_the_session_of_a_member_ends_although_its_leave_could_not_be_written() -> None:
+    w = world()
+    w.join("m1", "a")
+    w.join("m2", "a")
+    left = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m1", member_epoch=-1)
+    result = w.consumer.consumer_heartbeat(Caller("client", "/127.0.0.1", 1), left)
+    assert result.on_appended is not None
+    result.on_appended(KafkaStorageError("too many open files"))
+    w.advance(44_000)
+    w.report("m2", 2)
+    w.advance(2_000)
+    assert list(w.group.members) == ["m2"]
+    assert [key for key in w.time.due if "m1" in key] == []
 
 
 def test_a_member_that_leaves_is_forgotten() -> None:

@@ -119,7 +119,7 @@ def test_a_url_that_is_not_in_the_allow_list_is_refused(url: str) -> None:
 
 
 def test_a_file_needs_no_allow_list(tmp_path: Path) -> None:
-    path = tmp_path / "keys.json"
+    path = tmp_path / "the keys.json"  # %20 in the URL
     path.write_bytes(jwks(rsa_jwk("one")))
     assert _reader(path.as_uri(), ())() == path.read_bytes()
 
@@ -133,6 +133,9 @@ def test_a_set_larger_than_the_bound_is_refused(tmp_path: Path) -> None:
 
 class Provider(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if self.path == "/garbage":
+            self.wfile.write(b"no HTTP\r\n\r\n")
+            return
         if self.path == "/moved":
             self.send_response(302)
             self.send_header("Location", "/keys")
@@ -162,6 +165,12 @@ def test_an_allowed_url_is_read_and_its_redirects_are_not_followed(provider: str
     assert KeySet.parse(_reader(allowed[0], allowed)()).key("one", "RS256") is not None
     with pytest.raises(OSError, match="302"):
         _reader(allowed[1], allowed)()
+
+
+def test_a_response_that_is_not_http_is_an_error_after_which_the_set_is_read_again(provider: str) -> None:
+    url = f"{provider}/garbage"
+    with pytest.raises(OSError, match="no HTTP response: BadStatusLine"):
+        _reader(url, (url,))()
 
 
 def test_only_keys_for_signatures_are_used() -> None:
