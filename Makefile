@@ -21,7 +21,7 @@ export BARNABAS_EXPECT := $(FORM)
 # With bytecode kept, a process of a test run neither compiles the modules nor rewrites the assertions of 500 test files again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run install install-check test check quick lint unit unit-pure integration bench crash chaos transactions simulate spark-crash fuzz attack authorization-matrix secured-clients kafka protocol clean
+.PHONY: help run install install-check test check quick lint unit unit-pure suite integration bench crash chaos soak throttle quotas moves transactions simulate spark-crash fuzz attack authorization-matrix secured-clients kafka-metrics kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -36,23 +36,27 @@ endif
 
 install: $(VENV)/$(FORM)  ## Make .venv with the barnabas command, compiled, and nothing else
 
-# Options for targets side by side, each with its output in one piece where make can do that (4.0; macOS has 3.81).
-BESIDE := --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+# Lint and the uncompiled half need nothing compiled: they begin at once, and fill the time in which the suite waits for a broker or a JVM.
+test: $(VENV)/installed  ## Everything: lint, the hot modules uncompiled, and the whole suite compiled, with Apache Kafka beside it
+	@$(MAKE) --no-print-directory -j4 lint-beside unit-pure-beside suite
 
-test: $(VENV)/tested  ## Everything: lint, the hot modules uncompiled, then the whole suite compiled, with Apache Kafka beside it
-	@$(MAKE) $(BESIDE) lint unit-pure kafka
+check: $(VENV)/installed  ## Lint and unit tests: the quick round while working
+	@$(MAKE) --no-print-directory -j3 lint-beside unit
+
+# A target beside others: behind them where the cores are busy, and with its output in one piece.
+%-beside: $(VENV)/packages
+	@mkdir -p build; nice -n 5 $(MAKE) --no-print-directory JOBS=2 $* > build/$*.log 2>&1; code=$$?; echo; cat build/$*.log; exit $$code
+
+suite: $(VENV)/tested kafka
 	$(PYTEST) --durations 50 tests
 
-check: $(VENV)/tested  ## Lint and unit tests: the quick round while working
-	@$(MAKE) $(BESIDE) lint unit
-
 # Uncompiled, so that an edit is tried at once: the sources of the checkout without the compiled libraries. SINCE=main takes in commits.
-quick: $(VENV)/tested $(PURE)  ## The unit tests that concern what you changed, uncompiled: make quick SINCE=main
+quick: $(VENV)/packages $(PURE)  ## The unit tests that concern what you changed, uncompiled: make quick SINCE=main
 	@$(BIN)/ruff check -q src tests benchmarks setup.py
 	@tests=$$($(BIN)/python -m tests.touched $(or $(SINCE),HEAD)) && if [ -z "$$tests" ]; then echo "No unit test concerns this change."; \
 	    else PYTHONPATH=$(CURDIR)/$(PURE) BARNABAS_EXPECT=pure $(PYTEST) $$tests; fi
 
-lint: $(VENV)/tested  ## ruff and mypy --strict, over src, tests and benchmarks
+lint: $(VENV)/packages  ## ruff and mypy --strict, over src, tests and benchmarks
 	$(BIN)/ruff check src tests benchmarks setup.py
 	$(BIN)/ruff format --check src tests benchmarks setup.py
 	$(BIN)/mypy --strict
@@ -61,12 +65,12 @@ unit: $(VENV)/tested
 	$(PYTEST) tests/unit
 
 # The hot modules once more as plain Python: a copy of the sources without the compiled libraries, found first on the path.
-unit-pure: $(VENV)/tested $(PURE)
+unit-pure: $(VENV)/packages $(PURE)
 	PYTHONPATH=$(CURDIR)/$(PURE) BARNABAS_EXPECT=pure $(PYTEST) $(HOT_TESTS)
 
 .PHONY: $(PURE)
 $(PURE):
-	@rm -rf $(PURE) && mkdir -p $(PURE) && cp -R src/. $(PURE) && find $(PURE) -name '*.so' -delete
+	@rm -rf $(PURE) && mkdir -p $(PURE) && tar -C src --exclude '*.so*' -cf - . | tar -C $(PURE) -xf -
 
 integration: $(VENV)/tested kafka
 	$(PYTEST) tests/integration
@@ -81,12 +85,26 @@ chaos: $(VENV)/tested kafka  ## 150 faults of a cluster, 100 of them kills, then
 	$(BIN)/python -m tests.integration.cluster.chaos --faults $(or $(FAULTS),150) --seed $(or $(SEED),1)
 	BARNABAS_CHAOS_SECONDS=$(or $(SECONDS),600) BARNABAS_CHAOS_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 7200 tests/chaos
 
+soak: $(VENV)/plotted  ## A mixed load on three brokers with restarts; memory, descriptors and latencies must stay flat: make soak MINUTES=60
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --plot $(or $(PLOT),docs/soak.png)
+
+throttle: $(VENV)/tested kafka  ## A throttled reassignment under load keeps to its rate: make throttle RATE=2000000 MEGABYTES=80
+	$(BIN)/python -m tests.integration.cluster.throttle --rate $(or $(RATE),2000000) --megabytes $(or $(MEGABYTES),80)
+
+moves: $(VENV)/tested kafka  ## A broker is added, balanced onto, another drained and stopped, under load: make moves MEGABYTES=2000 RATE=50000000
+	$(BIN)/python -m tests.integration.cluster.fourth_broker --megabytes $(or $(MEGABYTES),2000) --rate $(or $(RATE),50000000)
+
+quotas: $(VENV)/tested kafka  ## Client quotas beside those of Apache Kafka, by turns; writes docs/performance.md: make quotas TURNS=5
+	$(BIN)/python -m benchmarks quotas --turns $(or $(TURNS),5)
+
 transactions: $(VENV)/tested  ## 16 transactional clients on three brokers, again and again: make transactions RUNS=5
 	$(BIN)/python -m tests.integration.cluster.transactions --runs $(or $(RUNS),20)
 
-simulate: $(VENV)/tested  ## A thousand histories of a simulated cluster, and 250 of a secured one: make simulate SEEDS=40-60
+simulate: $(VENV)/tested  ## A thousand histories of a simulated cluster, 250 of a secured one, 250 with two disks, and 250 with throttles: make simulate SEEDS=40-60
 	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-1000) --jobs $(CORES)
 	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-250) --jobs $(CORES) --secured
+	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-250) --jobs $(CORES) --two-disks
+	$(BIN)/python -m barnabas.simulation --seeds $(or $(SEEDS),1-250) --jobs $(CORES) --throttled
 
 spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an exactly-once stream: make spark-crash KILLS=50 SEED=7
 	BARNABAS_SPARK_CRASH_KILLS=$(or $(KILLS),50) BARNABAS_SPARK_CRASH_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 14400 tests/spark_crash
@@ -96,11 +114,16 @@ fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, before and dur
 
 secured-clients: $(VENV)/tested kafka  ## Play every client over SASL_SSL against Apache Kafka, record what it gets, and compare ours
 	$(BIN)/python -m tests.integration.security.clients kafka
-	$(PYTEST) tests/integration/security/clients
+	$(BIN)/python -m tests.integration.kerberos.clients.record kafka
+	$(PYTEST) tests/integration/security/clients tests/integration/kerberos/clients
 
 authorization-matrix: $(VENV)/tested kafka  ## Play every API with and without ACLs against Apache Kafka, record its answers, and compare ours
 	$(BIN)/python -m tests.integration.security.matrix.record
 	$(PYTEST) tests/integration/security/matrix
+
+kafka-metrics: $(VENV)/tested kafka  ## Play a workload on Apache Kafka 3.9.1 and 4.2, record the MBeans after it, and compare our metrics
+	$(BIN)/python -m tests.integration.metrics.record
+	$(PYTEST) tests/integration/metrics
 
 attack: $(VENV)/tested  ## What one client can do to the others, measured: make attack ATTACKS="produce-partitions quiet"
 	$(BIN)/python -m tests.attack $(ATTACKS)
@@ -113,10 +136,11 @@ wheels: $(VENV)/packaged  ## dist/: an sdist, the wheel of plain Python, and a c
 	$(BIN)/python scripts/wheels $(WHEELS)
 
 # Apache Kafka's own classes, which the integration tests run against ours, and clients that cannot live in .venv.
-kafka: $(VENV)/tested
+kafka: $(VENV)/packages
 	@scripts/system-packages test
 	@$(BIN)/python -m tests.kafka
 	@$(BIN)/python -m tests.clients
+	@$(BIN)/python -m tests.class_archives
 
 .PHONY: audit
 audit: $(VENV)/audited  ## Compare the pinned packages of requirements/ with the known vulnerabilities, by pip-audit and PyPI
@@ -153,11 +177,14 @@ $(VENV)/compiled: $(VENV)/installed FORCE
 	@rm -f $(VENV)/pure; $(BIN)/python scripts/compile
 
 # gssapi has no wheel for Linux: it is compiled, where Kerberos has its headers.
-$(VENV)/tested: $(VENV)/$(FORM) requirements/ci.txt requirements/gssapi.txt
+$(VENV)/packages: $(VENV)/installed requirements/ci.txt requirements/gssapi.txt
 	@scripts/system-packages unit
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements/ci.txt
 	@if command -v krb5-config >/dev/null; then $(BIN)/pip install -q --disable-pip-version-check -r requirements/gssapi.txt; \
 	    else echo "No krb5-config: GSSAPI is not tested. Install libkrb5-dev, remove $@ and run make again"; fi
+	@touch $@
+
+$(VENV)/tested: $(VENV)/$(FORM) $(VENV)/packages
 	@touch $@
 
 $(VENV)/packaged: $(VENV)/made requirements/wheels.txt
@@ -166,6 +193,11 @@ $(VENV)/packaged: $(VENV)/made requirements/wheels.txt
 
 $(VENV)/audited: $(VENV)/made requirements/audit.txt
 	$(BIN)/pip install -q --disable-pip-version-check --no-compile -r requirements/audit.txt
+	@touch $@
+
+$(VENV)/plotted: $(VENV)/tested requirements/soak.txt
+	@scripts/system-packages test
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile -r requirements/soak.txt
 	@touch $@
 
 # Nothing is compiled for the site: it reads the sources.
