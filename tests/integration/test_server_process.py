@@ -34,6 +34,7 @@ from barnabas.protocol.registry import APIS
 from barnabas.tools.command_line.exit_codes import ExitCode
 from benchmarks.generator import Batch, fetch_frame, produce
 from benchmarks.wire import Client
+from tests.ready import is_readable
 
 DEADLINE_S = 120  # for what takes a second on a machine that is not busy
 ROOT = Path(__file__).parents[2]
@@ -64,7 +65,7 @@ def running(tmp_path: Path, *arguments: str, command: Sequence[str] = (sys.execu
         process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None
     try:
-        readable, _, _ = select.select([process.stdout], [], [], DEADLINE_S)
+        readable = is_readable(process.stdout, DEADLINE_S)
         found = READY.fullmatch(process.stdout.readline()) if readable else None
         assert found is not None, log.read_text()
         yield Running(process, found[1], int(found[2]), found[4], log)

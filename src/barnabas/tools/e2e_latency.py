@@ -68,13 +68,21 @@ def _execute(arguments: Sequence[str]) -> None:
     with open_consumer(common | reading) as consumer, open_producer(common | writing) as producer:
         if topic not in consumer.list_topics():
             _create_topic(options, topic)
-        partitions = [TopicPartition(topic, info.partition) for info in consumer.partitions_for(topic)]
+        partitions = _partitions(consumer, topic)
         consumer.assign(partitions)
         consumer.seek_to_end(partitions)
         for partition in partitions:
             consumer.position(partition)
         _measure(producer, consumer, options)
         _commit(consumer)
+
+
+def _partitions(consumer: Any, topic: str) -> list[TopicPartition]:
+    """Of a topic that exists: a broker may need a moment before it names those of a new one."""
+    deadline = time.monotonic() + _POLL_TIMEOUT_MS / 1000
+    while not (infos := consumer.partitions_for(topic)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return [TopicPartition(topic, info.partition) for info in infos]
 
 
 def _check(options: Options) -> None:

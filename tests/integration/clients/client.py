@@ -6,7 +6,6 @@ A start is `beginning`, `offset:N` or `time:MS`, the same words that clients in 
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.integration.clients.records import Record, read_records, write_records
+from tests.ready import is_readable
 
 WAIT_S = 30
 BEGINNING = "beginning"
@@ -84,8 +84,7 @@ class ProcessClient:
         if self._process.poll() is not None:
             raise Refused("the client has ended, see what failed before")
         self._process.stdin.write("\t".join(words) + "\n")
-        answered, _, _ = select.select([self._process.stdout], [], [], 2 * WAIT_S)
-        if not answered:
+        if not is_readable(self._process.stdout, 2 * WAIT_S):
             self._process.kill()  # else a late answer would be taken for that of the next command
             self._process.wait()
         answer = self._process.stdout.readline().rstrip("\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import signal
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from typing import Final
 import pytest
 
 from barnabas.tools.command_line.exit_codes import ExitCode
+from tests.ready import is_readable
 
 DEADLINE_S: Final = 60
 
@@ -52,8 +52,7 @@ def running(folder: Path, *options: str) -> Iterator[Up]:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None
     try:
-        readable, _, _ = select.select([process.stdout], [], [], DEADLINE_S)
-        assert readable, log.read_text()
+        assert is_readable(process.stdout, DEADLINE_S), log.read_text()
         assert process.stdout.readline().startswith("ready"), log.read_text()
         yield Up(process, log)
     finally:

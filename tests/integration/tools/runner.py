@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-import select
 import subprocess
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests import kafka
 from tests.integration.tools.commands import Command
+from tests.ready import is_readable
 
 PROGRAM = Path(__file__).parent / "java" / "Tools.java"
 ANSWER_TIMEOUT_S = 60
@@ -81,8 +81,7 @@ def run_one(jvm: subprocess.Popen[str], command: Command, target: Target) -> str
         return f"exit code {done.code}\n{comparable(done.out, target)}"
     stdin = "=" + base64.b64encode(command.stdin.encode()).decode()
     jvm.stdin.write("\t".join([command.main_class, stdin, *arguments]) + "\n")
-    answered, _, _ = select.select([jvm.stdout], [], [], ANSWER_TIMEOUT_S)
-    if not answered:
+    if not is_readable(jvm.stdout, ANSWER_TIMEOUT_S):
         raise TimeoutError(f"{command.name} did not end within {ANSWER_TIMEOUT_S} s")
     code, _, printed = jvm.stdout.readline().rstrip("\n").partition("\t")
     text = comparable(base64.b64decode(printed).decode(), target)

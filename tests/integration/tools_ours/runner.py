@@ -10,7 +10,6 @@ import io
 import json
 import logging
 import re
-import select
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -23,6 +22,7 @@ from tests import kafka
 from tests.integration.tools import runner as java_runner
 from tests.integration.tools.runner import Target
 from tests.integration.tools_ours.commands import JAVA, Command
+from tests.ready import is_readable
 
 ANSWER_TIMEOUT_S = 60
 # Options that Kafka has not, or has no longer.
@@ -86,8 +86,7 @@ def run_java(jvm: subprocess.Popen[str], main_class: str, command: Command, targ
         return f"exit code {done.code}\n{done.err if done.code else done.out}"  # on stderr it logs, too
     stdin = "=" + base64.b64encode(command.stdin.encode()).decode()
     jvm.stdin.write("\t".join([main_class, stdin, *command.arguments]) + "\n")
-    answered, _, _ = select.select([jvm.stdout], [], [], ANSWER_TIMEOUT_S)
-    if not answered:
+    if not is_readable(jvm.stdout, ANSWER_TIMEOUT_S):
         raise TimeoutError(f"{command.name} did not end within {ANSWER_TIMEOUT_S} s")
     code, _, printed = jvm.stdout.readline().rstrip("\n").partition("\t")
     return f"exit code {code}\n{base64.b64decode(printed).decode()}"

@@ -162,8 +162,11 @@ class Scan(Generic[T]):
         return Cursor(positions, self.looked) if positions else None
 
     async def look(self, limit: int, time_s: float) -> list[Found[T]]:
-        """Up to `limit` messages. Returns earlier after `time_s`, or when nothing is left. A window that was begun is finished."""
-        deadline = time.monotonic() + time_s
+        """Up to `limit` messages. Returns earlier after `time_s`, or when nothing is left. A window that was begun is finished.
+
+        The first window is read whatever the time is, so that each call gets further.
+        """
+        deadline, has_read = time.monotonic() + time_s, False
         silent_at = deadline + SILENCE_S_MAX
         emitted: list[Found[T]] = []
         for one in self._ranges.values():
@@ -176,9 +179,10 @@ class Scan(Generic[T]):
             if best is not None and (not ahead or is_full):
                 emitted.append(best.found.popleft())
                 continue
-            if not ahead or time.monotonic() >= deadline:
+            if not ahead or (has_read and time.monotonic() >= deadline):
                 break
             await self._read(ahead, limit, silent_at)
+            has_read = True
         while len(emitted) < limit and (best := self._best()) is not None:
             emitted.append(best.found.popleft())
         return emitted

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import select
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from tests import clients, kafka
 from tests.integration.security.clients.login import WAIT_S, Login, Refused
+from tests.ready import is_readable
 
 HERE = Path(__file__).parent
 
@@ -45,7 +45,7 @@ class ClientProcess:
         assert self._process.stdin is not None and self._process.stdout is not None
         with self._lock:
             self._process.stdin.write("\t".join(words) + "\n")
-            readable, _, _ = select.select([self._process.stdout], [], [], 2 * WAIT_S)
+            readable = is_readable(self._process.stdout, 2 * WAIT_S)
             line = self._process.stdout.readline() if readable else ""
         kind, _, text = line.rstrip("\n").partition("\t")
         if kind == "error":
