@@ -327,6 +327,17 @@ def test_a_checkpoint_that_cannot_be_written_is_reported(broker: Broker) -> None
     assert "Failed to write the cleaner checkpoint in dir /data" in broker.host.failures[0][1]
 
 
+def test_logs_that_are_compacted_no_longer_are_noted_with_one_write_for_each_directory(broker: Broker) -> None:
+    logs = [broker.log(TopicPartition("t", number), log_dir=(DIR, OTHER_DIR)[number % 2]) for number in range(6)]
+    files = broker.files
+    writes: list[str] = []
+    files.fail_when(lambda event: bool(event.kind == "rename" and "cleaner-offset-checkpoint" in event.path and writes.append(event.path)))
+    broker.cleaner.retired(logs)
+    assert len(writes) == 2
+    for number, log_dir in enumerate((DIR, OTHER_DIR)):
+        assert set(broker.checkpoint(log_dir)) == {log.partition for log in logs[number::2]}
+
+
 # -- who keeps the cleaner away
 
 
