@@ -34,6 +34,7 @@ from barnabas.broker.config.log_levels import LogLevels
 from barnabas.broker.config.password_configs import PasswordConfigs, is_password
 from barnabas.broker.config.policies import ALTER_CONFIG_POLICY, load_policy
 from barnabas.broker.config.synonyms import config_key
+from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.config_def import ConfigResourceType, InvalidConfig
 from barnabas.errors import InvalidRequest
@@ -67,6 +68,7 @@ class ConfigManager:
         clock: Clock,
         log_levels: LogLevels | None = None,
         turns: Turns | None = None,
+        loop_lag: LoopLag | None = None,
     ) -> None:
         self.config = config
         self.log_levels = log_levels or LogLevels()
@@ -84,6 +86,8 @@ class ConfigManager:
         self._log_manager = log_manager
         self._topics: dict[str, dict[str, str]] = {}
         self._warned: set[tuple[str, str]] = set()  # kind of entity and name of the setting
+        self._monotonic_ms = clock.monotonic_ms
+        self._loop_lag = loop_lag or LoopLag()
         self._changes = ConfigChangeListener(tree, self._apply_change, clock.monotonic_ms)
         policy = load_policy(config.static, ALTER_CONFIG_POLICY)
         self._passwords = PasswordConfigs(config.static)
@@ -203,6 +207,13 @@ class ConfigManager:
             return
         properties = await self._admin.fetch_config(entity_type, entity)
         _log.info("Processing override for entityPath: %s with config: %s", entity_path, _loggable(entity_type, properties))
+        began_ms = self._monotonic_ms()
+        self._apply(entity_type, entity, properties)
+        self._loop_lag.note_work(self._monotonic_ms() - began_ms, f"the config change of {entity_path}")
+        if entity_type in ENTITY_TYPES and (quota_entity := entity_of(entity_type, entity)) is not None:
+            await self._update_quotas(quota_entity, quotas_of(quota_entity, properties))
+
+    def _apply(self, entity_type: str, entity: str, properties: dict[str, str]) -> None:
         self._warn_without_effect(entity_type, properties)
         if entity_type == "topics":
             self._update_topic(entity, properties)
@@ -214,8 +225,6 @@ class ConfigManager:
             self._update_client_metrics(desanitize(entity), properties)
         elif entity_type == "users":
             self._update_user(entity, properties)
-        if entity_type in ENTITY_TYPES and (quota_entity := entity_of(entity_type, entity)) is not None:
-            await self._update_quotas(quota_entity, quotas_of(quota_entity, properties))
 
     def _update_topic(self, name: str, properties: dict[str, str]) -> None:
         if properties == self._topics.get(name, {}):

@@ -1,7 +1,7 @@
-"""Measures how long the event loop is blocked: by the delay of a timer, and by requests that take long in one call.
+"""Measures how long the event loop is blocked: by the delay of a timer, and by requests and other work that take long in one call.
 
-Everything in a broker runs on one loop, so a call that takes a second makes every client wait a second. The budget of a request is
-BUDGET_MS in one call. Longer calls are counted here, and logged with their request.
+Everything in a broker runs on one loop, so a call that takes a second makes every client wait a second. The budget of a call is BUDGET_MS.
+Longer calls of requests are counted here; they and other long work are named in the log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LoopLag:
         self.long_requests = 0
         self.longest_ms = 0.0
         self._last_taker = last_taker
-        self._longest_request: tuple[float, str] | None = None  # its milliseconds and its text, since the last tick
+        self._longest_work: tuple[float, str] | None = None  # its milliseconds and its text, since the last tick
         self._warned_s = -WARN_INTERVAL_S
         self._unlogged = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -50,8 +50,12 @@ class LoopLag:
         """A request has blocked the loop for `ms` in one call, which is more than the budget."""
         self.long_requests += 1
         self.longest_ms = max(self.longest_ms, ms)
-        if self._longest_request is None or ms > self._longest_request[0]:
-            self._longest_request = ms, str(request)
+        self.note_work(ms, request)
+
+    def note_work(self, ms: float, work: object) -> None:
+        """Work has blocked the loop for `ms` in one call. The log names the longest, if it was longer than the budget."""
+        if ms > BUDGET_MS and (self._longest_work is None or ms > self._longest_work[0]):
+            self._longest_work = ms, str(work)
 
     def late(self, ms: float, now_s: float) -> None:
         """The timer was called `ms` late."""
@@ -62,14 +66,14 @@ class LoopLag:
             self.over_budget += 1
         if ms > WARN_MS:
             self._warn(ms, now_s)
-        self._longest_request = None
+        self._longest_work = None
 
     def _warn(self, ms: float, now_s: float) -> None:
         if now_s - self._warned_s < WARN_INTERVAL_S:
             self._unlogged += 1
             return
-        if self._longest_request is not None:
-            what = f"{self._longest_request[1]} took {self._longest_request[0]:.0f} ms"
+        if self._longest_work is not None:
+            what = f"{self._longest_work[1]} took {self._longest_work[0]:.0f} ms"
         else:
             what = f"no request took long; the last long work was that of {self._last_taker()}"
         before = f", {self._unlogged} times more since the last such line" if self._unlogged else ""

@@ -318,6 +318,7 @@ class BrokerServer:
     def _build(self, cluster_id: str, broker_id: int, tree: TreeClient, log_manager: LogManager) -> Broker:
         config, clock, purgatory = DynamicBrokerConfig(self.config), self.clock, self._expirations.new_purgatory
         turns = Turns()
+        loop_lag = LoopLag(lambda: turns.last_taker)
         admin_tree = AdminTree(tree, self._random)
         metadata_cache = MetadataCache(broker_id)
         configs = ConfigManager(
@@ -329,6 +330,7 @@ class BrokerServer:
             clock=clock,
             log_levels=LogLevels(on_change=refresh_all),
             turns=turns,
+            loop_lag=loop_lag,
         )
         replica_manager = self._build_replica_manager(config, configs, tree, log_manager, metadata_cache, turns)
         controller = Controller(
@@ -378,7 +380,7 @@ class BrokerServer:
             markers=self.transactions.markers,
             verification=self.transactions.verification,
             turns=turns,
-            loop_lag=LoopLag(lambda: turns.last_taker),
+            loop_lag=loop_lag,
             credentials=credentials,
             scram_users=ScramUsers(admin_tree, credentials, configs.process_changes, turns.next),
             tokens=delegation_tokens(self.config, tree, credentials, clock, self._random),

@@ -31,6 +31,23 @@ def test_the_longest_request_since_the_last_tick_is_named(caplog: pytest.LogCapt
     ]
 
 
+def test_other_work_is_named_if_it_took_longer_than_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    lag = LoopLag()
+    lag.held(60, "Fetch v12 #1 of a on 1")
+    lag.note_work(300, "the config change of brokers/1")
+    lag.note_work(BUDGET_MS, "the config change of topics/t")
+    lag.late(WARN_MS + 1, 100)
+    assert (lag.long_requests, lag.longest_ms) == (1, 60)
+    assert lines_of(caplog, loop_lag)[0].endswith("the config change of brokers/1 took 300 ms")
+
+
+def test_work_within_the_budget_is_not_named(caplog: pytest.LogCaptureFixture) -> None:
+    lag = LoopLag(lambda: "orders-0")
+    lag.note_work(BUDGET_MS, "the config change of topics/t")
+    lag.late(WARN_MS + 1, 100)
+    assert "the last long work was that of orders-0" in lines_of(caplog, loop_lag)[0]
+
+
 def test_without_a_request_the_last_long_work_is_named(caplog: pytest.LogCaptureFixture) -> None:
     lag = LoopLag(lambda: "orders-0")
     lag.held(480, "Metadata")
