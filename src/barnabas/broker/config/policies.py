@@ -6,7 +6,7 @@ The value is the dotted path of a Python class. The broker makes one instance at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Protocol
@@ -16,6 +16,7 @@ from barnabas.config_def import InvalidConfig
 
 CREATE_TOPIC_POLICY: Final = "create.topic.policy.class.name"
 ALTER_CONFIG_POLICY: Final = "alter.config.policy.class.name"
+POLICY_METHODS: Final = ("configure", "validate", "close")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +55,24 @@ class AlterConfigPolicy(Protocol):
     def close(self) -> None: ...
 
 
-def load_policy(config: BrokerConfig, key: str) -> Any:
-    """The configured policy of a setting; None if it is not set. Raises InvalidConfig if there is no such class."""
+def load_policy(config: BrokerConfig, key: str, methods: Collection[str] = POLICY_METHODS) -> Any:
+    """The configured policy of a setting; None if it is not set. Raises InvalidConfig if there is no such class, or without these methods.
+
+    Nothing but a class is called: the setting may name any function."""
     name = config.text(key)
     if not name:
         return None
     module_name, _, class_name = name.rpartition(".")
     try:
-        policy = getattr(import_module(module_name), class_name)()
+        named = getattr(import_module(module_name), class_name)
+        missing = [method for method in methods if not callable(getattr(named, method, None))]
+        policy = named() if isinstance(named, type) and not missing else None
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InvalidConfig(
             f"Invalid value {name} for configuration {key}: no Python class can be made of it ({error}); "
             "give the dotted path of a class that is on PYTHONPATH, as in rules.topics.NamingPolicy"
         ) from error
+    if policy is None:
+        raise InvalidConfig(f"Invalid value {name} for configuration {key}: it must be a class with the methods {', '.join(methods)}")
     policy.configure(dict(config.properties))
     return policy

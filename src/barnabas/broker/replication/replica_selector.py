@@ -61,7 +61,7 @@ def load_selector(config: BrokerConfig) -> ReplicaSelector | None:
         return None
     if name == RACK_AWARE:
         return RackAwareReplicaSelector()
-    selector: ReplicaSelector = load_policy(config, REPLICA_SELECTOR)
+    selector: ReplicaSelector = load_policy(config, REPLICA_SELECTOR, ("configure", "select"))
     return selector
 
 

@@ -24,7 +24,15 @@ def test_a_policy_is_made_and_given_all_settings_known_or_not() -> None:
     assert policy.configs["rules.limit"] == "5"
 
 
-@pytest.mark.parametrize("path", ["com.example.Policy", "Policy", "barnabas.errors.Nothing", "barnabas.errors.__doc__"])
+@pytest.mark.parametrize("path", ["com.example.Policy", "Policy", "barnabas.errors.Nothing"])
 def test_a_class_that_is_not_there_is_refused_with_the_setting_and_the_fix(path: str) -> None:
     with pytest.raises(InvalidConfig, match=r"create\.topic\.policy\.class\.name: no Python class .* PYTHONPATH"):
+        load_policy(config(path), CREATE_TOPIC_POLICY)
+
+
+@pytest.mark.parametrize("path", ["barnabas.errors.__doc__", "os.abort", "barnabas.errors.KafkaError"])
+def test_nothing_is_called_but_a_class_with_the_methods_of_a_policy(path: str) -> None:
+    with pytest.raises(
+        InvalidConfig, match=r"create\.topic\.policy\.class\.name: it must be a class with the methods configure, validate, close"
+    ):
         load_policy(config(path), CREATE_TOPIC_POLICY)
