@@ -1,7 +1,8 @@
 """Move all replicas of a broker to the others, so that it can be stopped. (Not in Kafka.)
 
-It uses only requests that any admin client may send, so that it works with Apache Kafka too. The broker may be dead: its replicas are then
-copied from the leaders. A run that was interrupted is continued by the next one.
+It sends only what any admin client may send, so that it works with Apache Kafka too. It does not cordon the broker, because that setting
+would stay when the broker returns. The broker may be dead: its replicas are then copied from the leaders. A run that was interrupted is
+continued by the next one.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def _drain(mover: Mover, given: Any, rate: int | None) -> int:
     if plan.moves:
         raise ToolError(
             f"broker {given.broker} still gets {counted(plan.copies, 'replica')} of new topics: "
-            "stop creating topics, and run the command again"
+            f"set cordoned.log.dirs=* for it (barnabas configs --alter --entity-type brokers --entity-name {given.broker}), "
+            "or stop creating topics, and run the command again"
         )
     print(f"Broker {given.broker} has no replicas: it can be stopped.")
     return 0
