@@ -9,14 +9,18 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from barnabas.broker.clock import Clock
+from barnabas.broker.dispatcher import RequestDispatcher
 from barnabas.broker.partitions import partition_read
 from barnabas.broker.partitions.ack_status import ACKNOWLEDGED, NOT_LEADER, AckStatus
 from barnabas.broker.partitions.isr import InSyncReplicas
 from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.quotas.replication_quota import UNBOUNDED, ReplicationQuota
+from barnabas.broker.quotas.request_quota import RequestUsage
 from barnabas.broker.replication.follower_fetch import FollowerFetch, Following, FollowingState
 from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.security.authorizer.acl_authorizer import AclAuthorizer
 from barnabas.broker.security.authorizer.acl_store import AclStore
+from barnabas.broker.security.session import Session
 from barnabas.broker.server.housekeeping import Housekeeping
 from barnabas.broker.topics.initial_metadata import InitialMetadata
 from barnabas.broker.transactions.transaction_links import ClusterVerifier
@@ -27,7 +31,9 @@ from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.coordinator.transaction.markers import MarkerWriter
 from barnabas.coordinator.transaction.shard import TransactionCoordinatorShard
+from barnabas.network.connection import Connection
 from barnabas.network.exchange import Exchange
+from barnabas.protocol.framing import RequestFrame
 from barnabas.storage import log_manager
 from barnabas.storage.directory.checkpoints import CheckpointWrite
 from barnabas.storage.directory.log_dir import LogDir
@@ -268,10 +274,52 @@ def remember_decisions_of_earlier_acls() -> Any:
     return changed(AclAuthorizer, "_acls_changed", replace)
 
 
+def measure_a_throttle_only_when_bytes_are_counted() -> Any:
+    """The rate does not fall while nothing is replicated: a replica that waits for it waits for ever."""
+    record = ReplicationQuota.record
+    rates: dict[ReplicationQuota, float] = {}
+
+    def record_and_measure(self: ReplicationQuota, size: int, monotonic_ms: int) -> None:
+        record(self, size, monotonic_ms)
+        rates[self] = self.byte_rate(monotonic_ms)
+
+    def is_exceeded(self: ReplicationQuota, monotonic_ms: int) -> bool:
+        return self.bound != UNBOUNDED and rates.get(self, 0.0) > self.bound
+
+    both = ExitStack()
+    both.enter_context(changed(ReplicationQuota, "record", record_and_measure))
+    both.enter_context(changed(ReplicationQuota, "is_exceeded", is_exceeded))
+    return both
+
+
+def leave_a_throttled_client_muted() -> Any:
+    """Its throttle time passes, and its next request is not read."""
+    return changed(Connection, "_wait_for_throttle", lambda _: None)
+
+
+def charge_a_client_that_has_not_authenticated() -> Any:
+    """With a quota on time, the ApiVersions before SASL is charged to its principal, and there is none."""
+    new_usage = RequestDispatcher._new_usage
+
+    def mistaken(self: RequestDispatcher, exchange: Exchange, header: RequestFrame) -> RequestUsage | None:
+        if not isinstance(exchange.connection.session, Session):
+            raise AttributeError("principal")
+        return new_usage(self, exchange, header)
+
+    return changed(RequestDispatcher, "_new_usage", mistaken)
+
+
 # Found in histories with SASL and an authorizer.
-ABOUT_SECURITY = [ignore_the_acls_that_others_change, remember_decisions_of_earlier_acls]
+ABOUT_SECURITY = [ignore_the_acls_that_others_change, remember_decisions_of_earlier_acls, charge_a_client_that_has_not_authenticated]
+
+# Found in histories in which an operator throttles replication and limits clients.
+ABOUT_THROTTLES = [
+    charge_a_client_that_has_not_authenticated,
+    leave_a_throttled_client_muted,
+    measure_a_throttle_only_when_bytes_are_counted,
+]
 MISTAKES = [
-    *ABOUT_SECURITY,
+    *dict.fromkeys([*ABOUT_SECURITY, *ABOUT_THROTTLES]),
     acknowledge_before_the_isr_has_it,
     let_the_high_watermark_run_ahead,
     truncate_to_the_high_watermark,

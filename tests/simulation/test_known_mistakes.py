@@ -42,5 +42,6 @@ def quiet() -> Generator[None, None, None]:
 def test_a_known_mistake_is_found(mistake: Callable[[], Any]) -> None:
     first = FOUND.get(mistake, 0)
     with mistake():
-        is_secured = mistake in mistakes.ABOUT_SECURITY
-        assert any(play(seed, is_secured=is_secured).wrong for seed in chain(range(first, SEEDS), range(first)))
+        is_secured, is_throttled = mistake in mistakes.ABOUT_SECURITY, mistake in mistakes.ABOUT_THROTTLES
+        histories = (play(seed, is_secured=is_secured, is_throttled=is_throttled) for seed in chain(range(first, SEEDS), range(first)))
+        assert any(history.wrong for history in histories)
