@@ -1,4 +1,4 @@
-"""Ways to use a consumer that the book shows: broadcast, when and where offsets are kept, a pool of handlers, internal topics."""
+"""Ways to use a consumer: broadcast, when and where offsets are kept, a pool of handlers, internal topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models of reading with several threads that the book shows: a consumer each, parts of one partition, and a window of batches.
+"""Three models of reading with several threads: a consumer each, parts of one partition, and a window of batches.
 
 The third of them, one that polls and a pool that handles, stands in `test_consumer_patterns`.
 """
