@@ -16,7 +16,7 @@ from barnabas.java_numbers import parse_double
 from barnabas.tools.command_line.arguments import ArgumentsRefused, Parser, number, refused_text
 from barnabas.tools.command_line.failures import BadArgument, described, finish, print_cause
 from barnabas.tools.connecting.connect import load_properties, open_producer
-from barnabas.tools.connecting.load import Throttle, now_ms, print_metrics
+from barnabas.tools.connecting.load import ThroughputThrottler, now_ms, print_metrics
 from barnabas.uuid import Uuid
 
 _SAMPLES_MAX: Final = 500_000
@@ -188,7 +188,7 @@ class ProducerPerfRun:
         self._interval_ms = given.reporting_interval
         self._payload = payload
         self._transaction_ms = transaction_ms
-        self._throttle = Throttle(given.throughput, now_ms())
+        self._throttle = ThroughputThrottler(given.throughput, now_ms())
         self._stats = Stats(given.num_records, given.reporting_interval, steady=False)
         self._steady: Stats | None = None
 

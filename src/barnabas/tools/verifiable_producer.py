@@ -14,7 +14,7 @@ from barnabas.tools.command_line.arguments import ArgumentsRefused, Parser, numb
 from barnabas.tools.command_line.failures import ToolError, described, finish, java_name, message_of, print_cause
 from barnabas.tools.command_line.text import compact_json
 from barnabas.tools.connecting.connect import load_properties, open_producer
-from barnabas.tools.connecting.load import Throttle, now_ms, on_signals
+from barnabas.tools.connecting.load import ThroughputThrottler, now_ms, on_signals
 
 _FOREVER: Final = 2**63 - 1
 
@@ -82,7 +82,7 @@ def _execute(arguments: Sequence[str]) -> None:
     started_ms = now_ms()
     run = ProducerRun(producer, given, started_ms)
     on_signals(run.stop)
-    run.send_all(Throttle(given.throughput, started_ms))
+    run.send_all(ThroughputThrottler(given.throughput, started_ms))
     producer.close()
     print_event("shutdown_complete")
     rate = 1000 * run.acked / ((now_ms() - started_ms) or 1)
@@ -102,7 +102,7 @@ class ProducerRun:
     def stop(self) -> None:
         self._stopped = True
 
-    def send_all(self, throttle: Throttle) -> None:
+    def send_all(self, throttle: ThroughputThrottler) -> None:
         print_event("startup_complete")
         count = _FOREVER if self._given.max_messages < 0 else self._given.max_messages
         while self.sent < count and not self._stopped:

@@ -16,7 +16,7 @@ from barnabas.tools.command_line.topic_filter import IncludeList
 from barnabas.tools.configs import OPTIONS as CONFIG_OPTIONS
 from barnabas.tools.configs import entities
 from barnabas.tools.connecting.connect import validate_bootstrap
-from barnabas.tools.connecting.load import Throttle, java_date
+from barnabas.tools.connecting.load import ThroughputThrottler, java_date
 from barnabas.tools.delete_records import parse_offsets
 from barnabas.tools.e2e_latency import named
 from barnabas.tools.features import parse_level
@@ -227,14 +227,14 @@ def test_dates_follow_javas_patterns() -> None:
 
 def test_a_throttle_sleeps_off_what_was_done_too_fast() -> None:
     slept: list[float] = []
-    throttle = Throttle(100, 0, slept.append)
+    throttle = ThroughputThrottler(100, 0, slept.append)
     for done in range(1, 4):
         throttle.wait(done, 10)
     assert sum(slept) == pytest.approx(0.02)
 
 
 def test_no_throttle_never_sleeps() -> None:
-    throttle = Throttle(-1, 0, lambda _: pytest.fail("slept"))
+    throttle = ThroughputThrottler(-1, 0, lambda _: pytest.fail("slept"))
     throttle.wait(1_000_000, 1)
 
 

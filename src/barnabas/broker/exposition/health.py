@@ -9,7 +9,7 @@ from barnabas.broker.exposition.observed import BrokerState, Observed
 
 
 @dataclass(frozen=True)
-class Check:
+class HealthCheck:
     """One thing that has to be so. `problem` is empty if it is."""
 
     name: str
@@ -51,34 +51,34 @@ class ClusterFacts:
         return {"status": "bad" if self.problems else "good", "problems": self.problems, **asdict(self)}
 
 
-def readiness(observed: Observed) -> list[Check]:
+def readiness(observed: Observed) -> list[HealthCheck]:
     """What a broker must be able to do before clients are sent to it."""
     return [_runs(observed), _sees_metadata(observed), _can_write(observed), _leads(observed)]
 
 
-def _runs(observed: Observed) -> Check:
+def _runs(observed: Observed) -> HealthCheck:
     state = observed.state
-    return Check("state", "" if state is BrokerState.RUNNING else f"the broker is {state.name.lower().replace('_', ' ')}")
+    return HealthCheck("state", "" if state is BrokerState.RUNNING else f"the broker is {state.name.lower().replace('_', ' ')}")
 
 
-def _sees_metadata(observed: Observed) -> Check:
+def _sees_metadata(observed: Observed) -> HealthCheck:
     broker = observed.broker
     trouble = broker.tree.trouble
     if trouble is not None:
-        return Check("metadata", f"the metadata store {trouble.path} cannot save changes: {trouble.reason}")
+        return HealthCheck("metadata", f"the metadata store {trouble.path} cannot save changes: {trouble.reason}")
     if not broker.tree.is_connected:
-        return Check("metadata", "there is no session with the metadata store")
+        return HealthCheck("metadata", "there is no session with the metadata store")
     if broker.metadata_cache.controller_id is None:
-        return Check("metadata", "the active controller is not known")
-    return Check("metadata", "")
+        return HealthCheck("metadata", "the active controller is not known")
+    return HealthCheck("metadata", "")
 
 
-def _can_write(observed: Observed) -> Check:
+def _can_write(observed: Observed) -> HealthCheck:
     log_manager = observed.broker.replica_manager.log_manager
-    return Check("disks", "" if log_manager.dirs else "no log directory works")
+    return HealthCheck("disks", "" if log_manager.dirs else "no log directory works")
 
 
-def _leads(observed: Observed) -> Check:
+def _leads(observed: Observed) -> HealthCheck:
     """Whether this broker leads the partitions that the controller says it leads."""
     broker = observed.broker
     missing = 0
@@ -90,7 +90,7 @@ def _leads(observed: Observed) -> Check:
                 continue
             hosted = broker.replica_manager.partition(key)
             missing += hosted is None or not hosted.is_leader
-    return Check("leader", f"{missing} partitions that this broker should lead are not led yet" if missing else "")
+    return HealthCheck("leader", f"{missing} partitions that this broker should lead are not led yet" if missing else "")
 
 
 def cluster_facts(observed: Observed) -> ClusterFacts:

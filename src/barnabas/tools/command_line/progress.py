@@ -51,7 +51,7 @@ class ProgressBar:
         self._total = total
         self._unit = unit
         self._line = RedrawnLine()
-        self._rate = Rate()
+        self._rate = ProgressRate()
         self._begins = time.monotonic() + after_s
         self._drawn = float("-inf")
         self._rate.at(0, time.monotonic())
@@ -75,7 +75,7 @@ class ProgressBar:
         self._line.clear()
 
 
-class Rate:
+class ProgressRate:
     """How fast something grows, over the last thirty seconds."""
 
     def __init__(self) -> None:

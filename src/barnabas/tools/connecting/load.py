@@ -14,7 +14,7 @@ _SLEEP_MIN_NS: Final = 2_000_000
 _NS_PER_S: Final = 1_000_000_000
 
 
-class Throttle:
+class ThroughputThrottler:
     """Limits a loop to `rate` operations a second by sleeping; a negative rate means no limit, as in Kafka."""
 
     def __init__(self, rate: float, start_ms: int, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from barnabas.tools.command_line import progress as progress_module
-from barnabas.tools.command_line.progress import BYTES, ProgressBar, Rate, RedrawnLine, duration_text, progress_line, size_text
+from barnabas.tools.command_line.progress import BYTES, ProgressBar, ProgressRate, RedrawnLine, duration_text, progress_line, size_text
 
 
 def test_the_line_has_share_amounts_rate_and_time_left() -> None:
@@ -26,7 +26,7 @@ def test_without_a_rate_or_at_the_end_no_time_is_left() -> None:
 
 
 def test_the_rate_is_that_of_the_last_thirty_seconds() -> None:
-    rate = Rate()
+    rate = ProgressRate()
     assert rate.per_s() is None
     for second in range(100):
         rate.at(second if second < 60 else 60 + (second - 60) * 10, second)
@@ -34,7 +34,7 @@ def test_the_rate_is_that_of_the_last_thirty_seconds() -> None:
 
 
 def test_a_rate_of_nothing_is_unknown() -> None:
-    rate = Rate()
+    rate = ProgressRate()
     rate.at(5, 0.0)
     rate.at(5, 9.0)
     assert rate.per_s() is None

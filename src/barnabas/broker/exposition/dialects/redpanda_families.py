@@ -145,8 +145,8 @@ def _of_process(observed: Observed) -> list[Family]:
         def read() -> float:
             systems: dict[int, int] = {}
             for path in observed.broker.replica_manager.log_manager.dirs:
-                found = os.statvfs(path)
-                systems[found.f_fsid] = value(found)
+                file_system = os.statvfs(path)
+                systems[file_system.f_fsid] = value(file_system)
             return sum(systems.values())
 
         return read
@@ -167,7 +167,7 @@ def _of_process(observed: Observed) -> list[Family]:
             "redpanda_storage_disk_free_bytes",
             Kind.GAUGE,
             "Free bytes on the disks of log.dirs.",
-            single(disk(lambda found: found.f_bavail * found.f_frsize)),
+            single(disk(lambda system: system.f_bavail * system.f_frsize)),
         ),
         Family(
             "",
@@ -175,7 +175,7 @@ def _of_process(observed: Observed) -> list[Family]:
             "redpanda_storage_disk_total_bytes",
             Kind.GAUGE,
             "Bytes of the disks of log.dirs.",
-            single(disk(lambda found: found.f_blocks * found.f_frsize)),
+            single(disk(lambda system: system.f_blocks * system.f_frsize)),
         ),
     ]
 

@@ -59,14 +59,14 @@ Shaped = tuple[Family, Shape]
 def shaped(families: Iterable[Family], dialects: Sequence[str]) -> list[Shaped]:
     """The families with each of their names, without names that are taken."""
     taken: set[str] = set()
-    found: list[Shaped] = []
+    with_names: list[Shaped] = []
     rules = [_RULES[dialect] for dialect in dialects if dialect in _RULES]
     for family in families:
         for shape in [shape for rule in rules for shape in rule(family)] if family.group else [_own(family)]:
             if taken.isdisjoint(shape.sample_names):
                 taken.update(shape.sample_names)
-                found.append((family, shape))
-    return found
+                with_names.append((family, shape))
+    return with_names
 
 
 def jmx_shapes(family: Family) -> list[Shape]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from barnabas.broker.exposition.families.histogram_series import distribution
-from barnabas.broker.exposition.families.windows import Windows
+from barnabas.broker.exposition.families.windows import HistogramWindows
 from barnabas.broker.exposition.observed import Observed
 from barnabas.controller.controller_metrics import STATE_NAMES, ControllerMetrics, ControllerState
 from barnabas.metrics.histogram import Histogram
@@ -20,7 +20,7 @@ def controller_event_families(observed: Observed) -> list[Family]:
     def metrics() -> ControllerMetrics:
         return observed.broker.controller.metrics
 
-    windows = Windows(lambda: metrics().rotate())
+    windows = HistogramWindows(lambda: metrics().rotate())
 
     def times(pick: Callable[[ControllerMetrics], Histogram]) -> Callable[[], Iterator[Series]]:
         def read() -> Iterator[Series]:
@@ -79,7 +79,7 @@ def _channel_families(observed: Observed) -> list[Family]:
         for queue in observed.channel_queues().values():
             queue.waited_us.rotate()
 
-    windows = Windows(rotate)
+    windows = HistogramWindows(rotate)
 
     def sizes() -> Iterator[Series]:
         for broker_id, queue in observed.channel_queues().items():

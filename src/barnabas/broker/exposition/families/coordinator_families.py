@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from barnabas.broker.exposition.families.histogram_series import distribution
-from barnabas.broker.exposition.families.windows import Windows
+from barnabas.broker.exposition.families.windows import HistogramWindows
 from barnabas.broker.exposition.observed import Observed
 from barnabas.metrics.registry import Family, Kind, Series, single
 
@@ -65,7 +65,7 @@ _ROWS: Final = (
 
 def coordinator_families(observed: Observed) -> list[Family]:
     values = _Values(observed)
-    windows = Windows(lambda: observed.broker.verification.times_us.rotate())
+    windows = HistogramWindows(lambda: observed.broker.verification.times_us.rotate())
 
     def verifications() -> Iterator[Series]:
         windows.advance(observed.broker.clock.monotonic_ms())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.exposition.families.partition_labels import PartitionLabels
-from barnabas.broker.exposition.families.windows import Windows
+from barnabas.broker.exposition.families.windows import HistogramWindows
 from barnabas.broker.exposition.observed import Observed
 from barnabas.metrics.histogram import quantiles
 from barnabas.metrics.registry import QUANTILES, Distribution, Family, Kind, Series, single
@@ -115,7 +115,7 @@ def log_families(observed: Observed) -> list[Family]:
         for path in (*log_manager.dirs, *log_manager.offline_dirs):
             yield (path,), path in log_manager.offline_dirs
 
-    windows = Windows(lambda: observed.flush_us.rotate())
+    windows = HistogramWindows(lambda: observed.flush_us.rotate())
 
     def flushes() -> Iterator[Series]:
         windows.advance(observed.broker.clock.monotonic_ms())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from barnabas.broker.exposition.families.windows import Windows
+from barnabas.broker.exposition.families.windows import HistogramWindows
 from barnabas.broker.exposition.observed import Observed
 from barnabas.broker.metrics.request_kinds import FETCH, FETCH_CONSUMER, FETCH_FOLLOWER
 from barnabas.broker.metrics.topic_metrics import Conversions
@@ -29,8 +29,8 @@ def request_families(observed: Observed) -> list[Family]:
         for conversions_of_api in _conversions(observed).values():
             conversions_of_api.rotate()
 
-    windows = Windows(rotate)
-    conversions = Windows(rotate_conversions)
+    windows = HistogramWindows(rotate)
+    conversions = HistogramWindows(rotate_conversions)
 
     def family(name: str, pick: _Pick, unit: float, meaning: str) -> Family:
         return Family(
@@ -117,7 +117,7 @@ def _conversions(observed: Observed) -> dict[str, Conversions]:
     return {"Produce": counters.converted_produces, FETCH: counters.converted_fetches}
 
 
-def _converted(observed: Observed, windows: Windows, pick: Callable[[Conversions], Histogram], unit: float) -> Iterator[Series]:
+def _converted(observed: Observed, windows: HistogramWindows, pick: Callable[[Conversions], Histogram], unit: float) -> Iterator[Series]:
     windows.advance(observed.broker.clock.monotonic_ms())
     conversions = _conversions(observed)
     for name, kinds in observed.kinds.by_name().items():
@@ -142,7 +142,7 @@ def _errors(observed: Observed) -> Iterator[Series]:
             yield (name, _NAMES[code]), sum(kind.errors.get(code, 0) for kind in kinds)
 
 
-def _distributions(observed: Observed, windows: Windows, pick: _Pick, unit: float) -> Iterator[Series]:
+def _distributions(observed: Observed, windows: HistogramWindows, pick: _Pick, unit: float) -> Iterator[Series]:
     windows.advance(observed.broker.clock.monotonic_ms())
     for name, kinds in observed.kinds.by_name().items():
         count, totals = merged([kind.total_us for kind in kinds])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from barnabas.broker.exposition.families.histogram_series import distribution
-from barnabas.broker.exposition.families.windows import Windows
+from barnabas.broker.exposition.families.windows import HistogramWindows
 from barnabas.broker.exposition.observed import Observed
 from barnabas.metadata.session_metrics import SessionMetrics
 from barnabas.metrics.registry import Family, Kind, Series, single
@@ -27,7 +27,7 @@ def session_families(observed: Observed) -> list[Family]:
     def counter(pick: Callable[[SessionMetrics], int]) -> Callable[[], float]:
         return lambda: pick(metrics())
 
-    windows = Windows(lambda: metrics().request_us.rotate())
+    windows = HistogramWindows(lambda: metrics().request_us.rotate())
 
     def latencies() -> Iterator[Series]:
         windows.advance(observed.broker.clock.monotonic_ms())

@@ -8,7 +8,7 @@ from typing import Final
 WINDOW_MS: Final = 150_000  # quantiles describe the last one to two windows, up to five minutes
 
 
-class Windows:
+class HistogramWindows:
     """`rotate` begins a new window. It is called when a reader asks and the time has come, so that no timer is needed."""
 
     def __init__(self, rotate: Callable[[], None]) -> None:

@@ -47,8 +47,8 @@ class RemoteTimes:
         return len(self._times)
 
     def of(self, partition: TopicPartition, offset: int) -> int | None:
-        found = self._times.get((partition, offset))
-        return None if found is None else found[0]
+        read = self._times.get((partition, offset))
+        return None if read is None else read[0]
 
     def begin(self, unread: Iterable[Key]) -> None:
         """Starts a round. Forgets the timestamps of offsets that are not among the `unread` ones, and those of ROUNDS_KEPT rounds ago."""
