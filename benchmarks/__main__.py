@@ -65,7 +65,7 @@ def main() -> int:
         how = f"{arguments.turns} turns after one that does not count"
         sections[name] = f"## {name}\n\n{(module.__doc__ or '').strip()}\n\n{report.table(figures)}\n\n{_measured(how)}\n"
         if not arguments.no_page:
-            others = [each for each in sections if each not in PARTS]  # of `make soak`
+            others = [section for section in sections if section not in PARTS]  # of `make soak`
             PAGE.write_text(f"{_head()}\n" + "\n".join(sections[each] for each in (*PARTS, *others) if each in sections))
     return 0
 

@@ -60,8 +60,8 @@ def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
 
 def _told(figures: Sequence[Figure | Comparison]) -> Sequence[Figure | Comparison]:
     """As soon as they are there: the whole takes its time."""
-    for each in figures:
-        print(each, file=sys.stderr, flush=True)
+    for figure in figures:
+        print(figure, file=sys.stderr, flush=True)
     return figures
 
 

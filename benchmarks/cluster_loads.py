@@ -130,7 +130,7 @@ def _wait_led(trio: Trio, broker_id: int, topics: list[str], dead: int) -> None:
     deadline = time.perf_counter() + WAIT_S
     while True:
         answer = trio.metadata(broker_id, topics)
-        leaders = {each.leader_id for topic in answer.topics for each in topic.partitions}
+        leaders = {partition.leader_id for topic in answer.topics for partition in topic.partitions}
         if answer.controller_id not in (dead, -1) and not leaders & {dead, -1}:
             return
         if time.perf_counter() > deadline:

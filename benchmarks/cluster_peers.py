@@ -76,7 +76,7 @@ class Trio:
             return client.metadata(topics)
 
     def controller_id(self) -> int:
-        return next(self.metadata(each, []).controller_id for each in self.brokers)
+        return next(self.metadata(broker, []).controller_id for broker in self.brokers)
 
     def create(self, topics: Sequence[str], partitions: int, configs: dict[str, str] | None = None) -> None:
         """Topics of three replicas; returns when every broker knows them as wholly in sync."""
@@ -96,7 +96,7 @@ class Trio:
     def wait_gone(self, dead: int) -> None:
         """Until all others know that one of them is dead: Apache Kafka's do not start while their earlier life is registered."""
         for broker_id in self.brokers.keys() - {dead}:
-            self._wait(broker_id, lambda found: dead not in {each.node_id for each in found.brokers}, [])
+            self._wait(broker_id, lambda found: dead not in {broker.node_id for broker in found.brokers}, [])
 
     def wait_in_sync(self, topics: Sequence[str]) -> None:
         for broker_id in self.brokers:
@@ -106,7 +106,7 @@ class Trio:
         """Until a broker says of all partitions of these topics what is waited for."""
 
         def says_so(found: MetadataResponse) -> bool:
-            return all(topic.partitions and all(is_so(each) for each in topic.partitions) for topic in found.topics)
+            return all(topic.partitions and all(is_so(partition) for partition in topic.partitions) for topic in found.topics)
 
         self._wait(broker_id, says_so, topics)
 

@@ -254,7 +254,7 @@ class Member(Connection):
         _check("JoinGroup", answer.error_code)
         self._generation = answer.generation_id
         # The leader, who alone was told the members, gives each something.
-        assignments = [SyncGroupRequestAssignment(each.member_id, b"yours") for each in answer.members]
+        assignments = [SyncGroupRequestAssignment(member.member_id, b"yours") for member in answer.members]
         request = SyncGroupRequest(
             group_id=self._group,
             generation_id=self._generation,

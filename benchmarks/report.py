@@ -105,14 +105,15 @@ def by_turns(figure: Figure, turns: int, measure: Callable[[], float], limit: Ca
 
 def table(figures: Sequence[Figure | Comparison]) -> str:
     """As Markdown, padded so that it reads well on a terminal too; comparisons first, a table for each other system."""
-    comparisons = [each for each in figures if isinstance(each, Comparison)]
+    comparisons = [figure for figure in figures if isinstance(figure, Comparison)]
     tables = [
         _markdown(
-            ["what", "Barnabas", other, "ratio", "spread", "aim", "reached"], [each.row() for each in comparisons if each.other == other]
+            ["what", "Barnabas", other, "ratio", "spread", "aim", "reached"],
+            [comparison.row() for comparison in comparisons if comparison.other == other],
         )
-        for other in dict.fromkeys(each.other for each in comparisons)
+        for other in dict.fromkeys(comparison.other for comparison in comparisons)
     ]
-    alone = [each.row() for each in figures if isinstance(each, Figure)]
+    alone = [figure.row() for figure in figures if isinstance(figure, Figure)]
     return "\n\n".join([*tables, *([_markdown(HEADER, alone)] if alone else [])])
 
 

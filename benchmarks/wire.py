@@ -72,7 +72,7 @@ class Client:
         for topic in response.topics:
             if topic.error_code:
                 raise RuntimeError(f"Creating {topic.name}: error {topic.error_code} {topic.error_message}")
-        while any(each.leader_id < 0 for topic in self.metadata(topics).topics for each in topic.partitions):
+        while any(partition.leader_id < 0 for topic in self.metadata(topics).topics for partition in topic.partitions):
             pass
 
     def delete_topics(self, topics: Sequence[str]) -> None:

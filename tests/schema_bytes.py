@@ -53,7 +53,7 @@ class _Writer:
         self._random = random
 
     def struct(self, fields: Sequence[Schema]) -> bytes:
-        present = [each for each in fields if _has(self._version, each.get("versions", each.get("taggedVersions")))]
+        present = [field for field in fields if _has(self._version, field.get("versions", field.get("taggedVersions")))]
         tagged = sorted((each for each in present if _has(self._version, each.get("taggedVersions"))), key=lambda each: each["tag"])
         out = b"".join(self._field(each) for each in present if each not in tagged)
         if not self._flexible:

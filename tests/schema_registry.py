@@ -113,26 +113,26 @@ class Registry:
             return versions[-1]
         if not number.isdigit() or number == "0":
             raise Refused(422, 42202, f"The specified version '{number}' is not a valid version id.")
-        for each in versions:
-            if each.number == int(number):
-                return each
+        for version in versions:
+            if version.number == int(number):
+                return version
         raise Refused(404, 40402, f"Version {number} not found.")
 
     def _full(self, subject: str, version: Version) -> dict[str, Any]:
         return {"subject": subject, "version": version.number, "id": version.entry.id, **version.entry.answer()}
 
     def list_subjects(self, query: dict[str, str], body: Any) -> Any:
-        return [name for name, versions in self.subjects.items() if any(not each.deleted for each in versions)]
+        return [name for name, versions in self.subjects.items() if any(not version.deleted for version in versions)]
 
     def list_versions(self, query: dict[str, str], body: Any, subject: str) -> Any:
-        return [each.number for each in self._versions(subject)]
+        return [version.number for version in self._versions(subject)]
 
     def register(self, query: dict[str, str], body: Any, subject: str) -> Any:
         entry = self._entry(body, query.get("normalize", "").lower() == "true")
         versions = self.subjects.setdefault(subject, [])
-        same = next((each for each in versions if each.entry.content == entry.content and not each.deleted), None)
+        same = next((version for version in versions if version.entry.content == entry.content and not version.deleted), None)
         if same is None:
-            last = next((each for each in reversed(versions) if not each.deleted), None)
+            last = next((version for version in reversed(versions) if not version.deleted), None)
             if last is not None and not compatible(self.levels.get(subject, self.level), last.entry, entry):
                 raise Refused(409, 409, "Schema being registered is incompatible with an earlier schema")
             if entry.id < 0:
@@ -144,9 +144,9 @@ class Registry:
 
     def lookup(self, query: dict[str, str], body: Any, subject: str) -> Any:
         entry = self._entry(body, query.get("normalize", "").lower() == "true")
-        for each in self._versions(subject, query.get("deleted", "").lower() == "true"):
-            if each.entry.content == entry.content:
-                return self._full(subject, each)
+        for version in self._versions(subject, query.get("deleted", "").lower() == "true"):
+            if version.entry.content == entry.content:
+                return self._full(subject, version)
         raise Refused(404, 40403, "Schema not found")
 
     def version(self, query: dict[str, str], body: Any, subject: str, number: str) -> Any:
@@ -167,12 +167,12 @@ class Registry:
         permanent = query.get("permanent", "").lower() == "true"
         versions = self._versions(subject, with_deleted=permanent)
         if permanent:
-            if any(not each.deleted for each in versions):
+            if any(not version.deleted for version in versions):
                 raise Refused(404, 40405, f"Subject '{subject}' was not deleted first before being permanently deleted")
             del self.subjects[subject]
-        for each in versions:
-            each.deleted = True
-        return [each.number for each in versions]
+        for version in versions:
+            version.deleted = True
+        return [version.number for version in versions]
 
     def delete_version(self, query: dict[str, str], body: Any, subject: str, number: str) -> Any:
         permanent = query.get("permanent", "").lower() == "true"

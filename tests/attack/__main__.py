@@ -39,9 +39,9 @@ def main() -> int:
     before = json.loads(given.before.read_text()) if given.before is not None else {}
     outcomes: dict[str, Outcome] = {}
     print(_heading(bool(before)), flush=True)
-    for each in attacks:
-        outcomes[each.name] = outcome = _run(each)
-        print(_line(each, outcome, before.get(each.name)), flush=True)
+    for attack in attacks:
+        outcomes[attack.name] = outcome = _run(attack)
+        print(_line(attack, outcome, before.get(attack.name)), flush=True)
     if given.json is not None:
         given.json.write_text(json.dumps({name: asdict(outcome) for name, outcome in outcomes.items()}, indent=1))
     missed = [name for name, outcome in outcomes.items() if outcome.harm or outcome.p99_ms > given.aim_ms]

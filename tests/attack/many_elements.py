@@ -218,7 +218,7 @@ def _describe_configs(count: int) -> Message:
 
 def _describe_configs_broker(count: int) -> Message:
     keys = [[f"key-{index}"] for index in range(count // 2)]
-    return describe_configs.DescribeConfigsRequest([describe_configs.DescribeConfigsResource(4, "0", each) for each in keys])
+    return describe_configs.DescribeConfigsRequest([describe_configs.DescribeConfigsResource(4, "0", key) for key in keys])
 
 
 def _alter_configs(count: int) -> Message:

@@ -75,7 +75,7 @@ def stand_together(words: list[str], test: str) -> bool:
 def imported_calls(source: str) -> list[str]:
     """The functions and methods that are called by the name of an import, such as SparkSession.builder.remote."""
     tree = ast.parse(source)
-    imported = {each.asname or each.name for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) for each in node.names}
+    imported = {name.asname or name.name for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) for name in node.names}
     called = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return [call for call in called if call.partition(".")[0] in imported and "(" not in call]
 

@@ -58,7 +58,7 @@ def consume(kafka: EmbeddedBroker, topic: str, count: int) -> list[str]:
 
 
 def topics_of(kafka: EmbeddedBroker) -> dict[str, int]:
-    return {each.name: len(each.partitions) for each in ask(kafka.host, kafka.port, MetadataRequest(topics=None)).topics}
+    return {topic.name: len(topic.partitions) for topic in ask(kafka.host, kafka.port, MetadataRequest(topics=None)).topics}
 
 
 @BOTH

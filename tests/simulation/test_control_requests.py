@@ -114,7 +114,7 @@ def test_brokers_of_a_cluster_tell_what_they_say_to_each_other() -> None:
         made = SimulatedCluster(1, brokers)
         made.brokers[1].start()
         answer = asked(made, ApiVersionsRequest(), 0, broker=1)
-        return {each.api_key for each in answer.api_keys}
+        return {api_key.api_key for api_key in answer.api_keys}
 
     control = {
         api_keys.LEADER_AND_ISR,

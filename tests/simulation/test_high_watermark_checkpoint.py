@@ -38,7 +38,7 @@ def waiting(history: History) -> tuple[SimulatedBroker, dict[TopicPartition, int
     broker = next(each for each in cluster.brokers.values() if each is not controller)
     broker.kill()
     before = checkpointed(broker)
-    assert [before[each] for each in history.partitions] == [RECORDS] * len(history.partitions)
+    assert [before[partition] for partition in history.partitions] == [RECORDS] * len(history.partitions)
     history.world.run_for(10.0)  # until its session is over
     cluster.network.cut_both_ways(controller.address, broker.address)
     broker.start()

@@ -73,7 +73,7 @@ class Two:
         self.until(self._agree)
 
     def _agree(self) -> bool:
-        logs = [log_of(each, PARTITION) for each in self.cluster.brokers.values()]
+        logs = [log_of(broker, PARTITION) for broker in self.cluster.brokers.values()]
         states = {None if log is None else (log.log_end_offset, log.high_watermark, log_bytes(log)) for log in logs}
         return len(states) == 1 and None not in states and self._is_in_sync()
 

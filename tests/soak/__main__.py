@@ -28,10 +28,10 @@ def main() -> int:
             soak.run(seconds, max(seconds / SAMPLES, 1.0), max(seconds / RESTARTS, 20.0))
     write_plot(given.plot, soak.samples, soak.restarts)
     verdicts = soak.verdicts(with_latencies=True)
-    records = sum(each.acknowledged for each in soak.samples)
+    records = sum(sample.acknowledged for sample in soak.samples)
     print(f"{len(soak.samples)} samples, {len(soak.restarts)} restarts, {records} records; {given.plot}")
     print("\n".join(map(str, verdicts)))
-    return 0 if all(each.is_flat for each in verdicts) else 1
+    return 0 if all(verdict.is_flat for verdict in verdicts) else 1
 
 
 if __name__ == "__main__":

@@ -87,9 +87,9 @@ class Soak:
 
     def _finish(self, numbers: list[Numbers], readers: Readers) -> None:
         """Every acknowledged number is read."""
-        for each in numbers:
-            each.stop()
-        wanted = {each.partition: each.acknowledged for each in numbers}
+        for writer in numbers:
+            writer.stop()
+        wanted = {writer.partition: writer.acknowledged for writer in numbers}
         until(lambda: readers.failures != [] or readers.next_numbers == wanted, f"all of {wanted} is read", READ_S)
         readers.stop()
 

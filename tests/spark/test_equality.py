@@ -89,7 +89,7 @@ def _plain(row: Any) -> tuple[Any, ...]:
 
 
 def _headers(headers: list[Any]) -> list[tuple[str, bytes | None]]:
-    return [(each.key, None if each.value is None else bytes(each.value)) for each in headers]
+    return [(header.key, None if header.value is None else bytes(header.value)) for header in headers]
 
 
 def _with_codec(bootstrap: str, topic: str, codec: str) -> str:

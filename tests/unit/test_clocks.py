@@ -187,7 +187,7 @@ class Reader:
 
     def mixed(self) -> list[str]:
         """Where one kind of time is given for the other, stored under its name, or compared or counted up with it."""
-        return [f"{each.path}:{line}: {what}" for each in self.functions for line, what in self._mixed_in(each)]
+        return [f"{function.path}:{line}: {what}" for function in self.functions for line, what in self._mixed_in(function)]
 
     def _mixed_in(self, function: Function) -> Iterator[tuple[int, str]]:
         for node in own_nodes(function.node):
@@ -213,7 +213,7 @@ class Reader:
         candidates = [each for each in self._by_name.get(name, []) if each.has_rest or len(each.positional) >= len(call.args)]
         for number, argument in enumerate(call.args):
             given = kind_of(argument)
-            kinds = {_kind_of_name(each.parameter(number) or "") for each in candidates}
+            kinds = {_kind_of_name(candidate.parameter(number) or "") for candidate in candidates}
             if given and candidates and kinds <= {WALL, MONOTONIC} and given not in kinds:
                 yield call.lineno, f"{given} is given to {name} for {kinds.pop()}"
 

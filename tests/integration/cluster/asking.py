@@ -43,18 +43,22 @@ def all_in_sync(brokers: Iterable[BrokerProcess]) -> bool:
 def leaders(broker: BrokerProcess) -> dict[tuple[str, int], int]:
     answer = metadata(broker)
     assert answer is not None, f"broker {broker.id} does not answer"
-    return {(topic.name, each.partition_index): each.leader_id for topic in answer.topics for each in topic.partitions}
+    return {(topic.name, partition.partition_index): partition.leader_id for topic in answer.topics for partition in topic.partitions}
 
 
 def isr(broker: BrokerProcess, name: str) -> set[int]:
     """Of the first partition of a topic; empty while the broker does not know it."""
-    partitions = [each for topic in metadata(broker).topics if topic.name == name for each in topic.partitions]
-    return next((set(each.isr_nodes) for each in partitions if each.partition_index == 0), set())
+    partitions = [partition for topic in metadata(broker).topics if topic.name == name for partition in topic.partitions]
+    return next((set(partition.isr_nodes) for partition in partitions if partition.partition_index == 0), set())
 
 
 def epochs(broker: BrokerProcess) -> dict[tuple[str, int], int]:
     """Of the leaders of all partitions: each election makes a new one."""
-    return {(topic.name, each.partition_index): each.leader_epoch for topic in metadata(broker).topics for each in topic.partitions}
+    return {
+        (topic.name, partition.partition_index): partition.leader_epoch
+        for topic in metadata(broker).topics
+        for partition in topic.partitions
+    }
 
 
 class Answers:
@@ -103,10 +107,10 @@ class Answers:
 
     def _note_leaders(self, answer: Any, now: float) -> None:
         for topic in answer.topics:
-            for each in topic.partitions:
-                self.led_until[each.leader_id] = now
+            for partition in topic.partitions:
+                self.led_until[partition.leader_id] = now
 
 
 def _is_whole(answer: Any, everybody: set[int]) -> bool:
     alive = {broker.node_id for broker in answer.brokers}
-    return alive == everybody and all(set(each.isr_nodes) == everybody for topic in answer.topics for each in topic.partitions)
+    return alive == everybody and all(set(partition.isr_nodes) == everybody for topic in answer.topics for partition in topic.partitions)

@@ -170,7 +170,9 @@ def check(cluster: Cluster, written: list[Acknowledged], reader: GroupReader, bu
     """Each record once and in order, for a consumer, for the group, and in the files of every replica; no client had an error."""
     left = {broker.id: broker for broker in cluster.brokers.values() if broker.id != DRAINED}
     homes = {
-        (topic.name, each.partition_index): each.replica_nodes for topic in asking.metadata(left[4]).topics for each in topic.partitions
+        (topic.name, partition.partition_index): partition.replica_nodes
+        for topic in asking.metadata(left[4]).topics
+        for partition in topic.partitions
     }
     assert reader.errors == []
     for each in written:

@@ -62,7 +62,12 @@ def led_by(three: Cluster, number: int) -> list[int]:
 def offline(three: Cluster) -> dict[int, list[int]]:
     """By partition the replicas that another broker names offline."""
     answer = asking.metadata(three.brokers[2])
-    return {each.partition_index: each.offline_replicas for topic in answer.topics if topic.name == TOPIC for each in topic.partitions}
+    return {
+        partition.partition_index: partition.offline_replicas
+        for topic in answer.topics
+        if topic.name == TOPIC
+        for partition in topic.partitions
+    }
 
 
 @pytest.mark.java

@@ -122,4 +122,9 @@ def test_what_makes_no_sense_ends_with_one_line_and_changes_nothing(
 
 def replicas(three: Cluster) -> dict[str, list[int]]:
     topics = asking.metadata(three.brokers[1]).topics
-    return {f"{one.name}-{each.partition_index}": each.replica_nodes for one in topics if one.name in (T, ALONE) for each in one.partitions}
+    return {
+        f"{one.name}-{partition.partition_index}": partition.replica_nodes
+        for one in topics
+        if one.name in (T, ALONE)
+        for partition in one.partitions
+    }

@@ -93,7 +93,10 @@ def test_three_brokers_replicate_in_tls_and_their_nodes_are_theirs(secured: Clus
     write(client, range(COUNT, 2 * COUNT))
     secured.brokers[2].start()
     secured.brokers[2].wait_ready()
-    until(lambda: all(set(each.isrs) == {1, 2, 3} for each in admin.list_topics("t", timeout=5).topics["t"].partitions.values()), "in sync")
+    until(
+        lambda: all(set(partition.isrs) == {1, 2, 3} for partition in admin.list_topics("t", timeout=5).topics["t"].partitions.values()),
+        "in sync",
+    )
     until(lambda: len({everything(broker) for broker in secured.brokers.values()}) == 1, "the same files")
     assert read(client, 2 * COUNT) == list(range(2 * COUNT))
     asyncio.run(check_nodes_are_closed(f"127.0.0.1:{ensemble_with_tls.open}/under/a/chroot"))

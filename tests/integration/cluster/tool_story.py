@@ -260,7 +260,9 @@ def known_to(broker: BrokerProcess) -> dict[str, Known]:
     finally:
         connection.close()
     return {
-        f"{topic.name}-{each.partition_index}": Known(each.leader_id, set(each.isr_nodes)) for topic in topics for each in topic.partitions
+        f"{topic.name}-{partition.partition_index}": Known(partition.leader_id, set(partition.isr_nodes))
+        for topic in topics
+        for partition in topic.partitions
     }
 
 

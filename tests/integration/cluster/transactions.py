@@ -61,7 +61,7 @@ class Client:
     @property
     def offset(self) -> int:
         """The last that it has committed of its partition of the source."""
-        return max((each for each in self.transactions if has_offset(each)), default=-1)
+        return max((transaction for transaction in self.transactions if has_offset(transaction)), default=-1)
 
 
 def is_aborted(transaction: int) -> bool:
@@ -141,12 +141,12 @@ def transact(bootstrap: str, clients: Sequence[Client], count: int) -> None:
 
     async def ours() -> None:
         await asyncio.gather(
-            *(transact_with_barnabas(bootstrap, each, count) for each in clients if each.kind == BARNABAS),
-            *(transact_by_requests(bootstrap, each, count) for each in clients if each.kind == WIRE),
+            *(transact_with_barnabas(bootstrap, client, count) for client in clients if client.kind == BARNABAS),
+            *(transact_by_requests(bootstrap, client, count) for client in clients if client.kind == WIRE),
         )
 
     with ThreadPoolExecutor(len(clients) + 1) as pool:
-        running = [pool.submit(transact_with_librdkafka, bootstrap, each, count) for each in clients if each.kind == LIBRDKAFKA]
+        running = [pool.submit(transact_with_librdkafka, bootstrap, client, count) for client in clients if client.kind == LIBRDKAFKA]
         running.append(pool.submit(asyncio.run, ours()))
         for each in running:
             each.result()
@@ -158,7 +158,9 @@ def check(bootstrap: str, clients: Sequence[Client]) -> None:
     found = topics.values(bootstrap, TOPIC, PARTITIONS, topics.COMMITTED)
     for client in clients:
         for partition in range(PARTITIONS):
-            wanted = [client.value(each).decode() for each in client.transactions if partition in client.partitions(each)]
+            wanted = [
+                client.value(transaction).decode() for transaction in client.transactions if partition in client.partitions(transaction)
+            ]
             assert [value for value in found[partition] if value.startswith(f"{client.name} ")] == wanted
         assert topics.committed(bootstrap, client.name, SOURCE, PARTITIONS)[client.number % PARTITIONS] == client.offset
 

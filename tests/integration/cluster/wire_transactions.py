@@ -73,7 +73,7 @@ class WireProducer:
     async def start(self) -> None:
         metadata = await self._patiently(self._bootstrap, MetadataRequest([MetadataRequestTopic(name=self._topic)]), _UNKNOWN, _topic_code)
         addresses = {broker.node_id: f"{broker.host}:{broker.port}" for broker in metadata.brokers}
-        self._leaders = {each.partition_index: addresses[each.leader_id] for each in metadata.topics[0].partitions}
+        self._leaders = {partition.partition_index: addresses[partition.leader_id] for partition in metadata.topics[0].partitions}
         self._coordinator = await self._find(TRANSACTION, self._transactional_id)
         self._group_coordinator = await self._find(GROUP, self._group_id) if self._group_id else ""
         answer = await self._patiently(
@@ -209,7 +209,7 @@ class _Connection:
 def _topic_code(answer: Any) -> int:
     """Of the topic, or the first that a partition of it has."""
     topic = answer.topics[0]
-    code: int = topic.error_code or next((each.error_code for each in topic.partitions if each.error_code), 0)
+    code: int = topic.error_code or next((partition.error_code for partition in topic.partitions if partition.error_code), 0)
     return code
 
 

@@ -38,7 +38,7 @@ def _forget(teller: Teller) -> None:
     teller.ask(*produce(teller.topic, [b"a"], long_ago, idle, 3, 0))
     teller.ask(*produce(teller.topic, [b"b"], long_ago, open_one, 0, 0, transactional=True))
     lines = len(teller.lines)
-    _until(lambda: [each.producer_id for each in teller.producers()] == [open_one])
+    _until(lambda: [producer.producer_id for producer in teller.producers()] == [open_one])
     del teller.lines[lines:]  # how long it took is not compared
     teller.ask(*produce(teller.topic, [b"c"], long_ago, open_one, 0, 5, transactional=True))
     teller.ask(*produce(teller.topic, [b"d"], teller.start_ms, idle, 0, 7))

@@ -124,7 +124,9 @@ def _leave_out_others(read: PartitionData) -> None:
     batches = read_batches(b"" if read.records is None else read.records.to_bytes())
     if batches and read.aborted_transactions is not None:
         last = batches[-1].last_offset
-        read.aborted_transactions = [each for each in read.aborted_transactions if each.first_offset <= last]
+        read.aborted_transactions = [
+            aborted_transaction for aborted_transaction in read.aborted_transactions if aborted_transaction.first_offset <= last
+        ]
 
 
 def list_offset(topic: str, timestamp: int, isolation: int) -> Request:

@@ -45,5 +45,5 @@ def ask(name: str, bootstrap: str) -> str:
     results = answer.replica_election_results
     if request.topic_partitions is None:
         results = sorted(results, key=lambda each: each.topic)  # they come in the order of a hash map
-    topics = [f"{each.topic} {[text_of(one, Names()) for one in each.partition_result]}" for each in results]
+    topics = [f"{result.topic} {[text_of(one, Names()) for one in result.partition_result]}" for result in results]
     return "\n".join([f"error {answer.error_code}", *topics])

@@ -61,7 +61,7 @@ def ask(name: str, bootstrap: str, broker_id: int) -> str:
 def _question(name: str) -> ListPartitionReassignmentsRequest:
     topics = _QUESTIONS[name]
     return ListPartitionReassignmentsRequest(
-        10_000, None if topics is None else [ListPartitionReassignmentsTopics(*each) for each in topics]
+        10_000, None if topics is None else [ListPartitionReassignmentsTopics(*topic) for topic in topics]
     )
 
 
@@ -74,4 +74,4 @@ def _alteration(name: str, any_size: bool, broker_id: int) -> AlterPartitionReas
 
 
 def _placed(replicas: list[int] | None, broker_id: int) -> list[int] | None:
-    return None if replicas is None else [broker_id if each == HERE else each for each in replicas]
+    return None if replicas is None else [broker_id if replica == HERE else replica for replica in replicas]

@@ -231,7 +231,11 @@ class Play:
         """ListTransactions; what other cases have left is not shown."""
         answer = self.ask(request, version, told=False)
         answer.transaction_states = sorted(
-            (each for each in answer.transaction_states if each.transactional_id.startswith(f"{self.topic}-")),
+            (
+                transaction_state
+                for transaction_state in answer.transaction_states
+                if transaction_state.transactional_id.startswith(f"{self.topic}-")
+            ),
             key=lambda each: str(each.transactional_id),
         )
         self.tell(f"ListTransactions v{version}: {text_of(answer, self._names)}")

@@ -59,7 +59,7 @@ def visible(driver: Driver) -> list[str]:
     deadline = time.monotonic() + TIMEOUT_S
     values: list[str] = []
     try:
-        ends = {each.partition: everything.get_watermark_offsets(each, timeout=TIMEOUT_S)[1] for each in partitions}
+        ends = {partition.partition: everything.get_watermark_offsets(partition, timeout=TIMEOUT_S)[1] for partition in partitions}
         consumer.assign(partitions)
         while any(position.offset < ends[position.partition] for position in consumer.position(partitions) if ends[position.partition]):
             assert time.monotonic() < deadline, "readers are held up"

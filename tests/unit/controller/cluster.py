@@ -78,10 +78,12 @@ class RecordingChannel:
         if isinstance(request, StopReplicaRequest):
             errors = [
                 StopReplicaPartitionError(
-                    topic.topic_name, each.partition_index, self.error(broker_id, topic.topic_name, each.partition_index)
+                    topic.topic_name,
+                    state.partition_index,
+                    self.error(broker_id, topic.topic_name, state.partition_index),
                 )
                 for topic in request.topic_states
-                for each in topic.partition_states
+                for state in topic.partition_states
             ]
             return StopReplicaResponse(0, errors)
         by_topic = [
@@ -89,9 +91,10 @@ class RecordingChannel:
                 topic.topic_id,
                 [
                     LeaderAndIsrPartitionError(
-                        partition_index=each.partition_index, error_code=self.error(broker_id, topic.topic_name, each.partition_index)
+                        partition_index=state.partition_index,
+                        error_code=self.error(broker_id, topic.topic_name, state.partition_index),
                     )
-                    for each in topic.partition_states
+                    for state in topic.partition_states
                 ],
             )
             for topic in request.topic_states
@@ -132,20 +135,22 @@ def described(request: ControlRequest) -> str:
     if isinstance(request, UpdateMetadataRequest):
         brokers = ",".join(str(broker.id) for broker in request.live_brokers)
         led = [
-            f"{topic.topic_name}-{each.partition_index}@{each.leader}" for topic in request.topic_states for each in topic.partition_states
+            f"{topic.topic_name}-{state.partition_index}@{state.leader}"
+            for topic in request.topic_states
+            for state in topic.partition_states
         ]
         return f"{name} brokers={brokers} {' '.join(led)}".rstrip()
     if isinstance(request, StopReplicaRequest):
         stopped = [
-            f"{topic.topic_name}-{each.partition_index}{' delete' if each.delete_partition else ''}"
+            f"{topic.topic_name}-{state.partition_index}{' delete' if state.delete_partition else ''}"
             for topic in request.topic_states
-            for each in topic.partition_states
+            for state in topic.partition_states
         ]
         return f"{name} {', '.join(stopped)}"
     led = [
-        f"{topic.topic_name}-{each.partition_index}@{each.leader}/{each.leader_epoch}{' new' if each.is_new else ''}"
+        f"{topic.topic_name}-{state.partition_index}@{state.leader}/{state.leader_epoch}{' new' if state.is_new else ''}"
         for topic in request.topic_states
-        for each in topic.partition_states
+        for state in topic.partition_states
     ]
     return f"{name} {', '.join(led)}"
 

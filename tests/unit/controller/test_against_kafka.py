@@ -21,7 +21,7 @@ LOG = writes(KAFKA_3_9)
 
 async def test_boot_creation_and_added_partitions_are_written_as_kafka_writes_them() -> None:
     before_boot = position(lambda write: Create(paths.CONTROLLER_EPOCH, b"0") in write.operations)
-    reassignment = position(lambda write: b"follower.replication.throttled" in b"".join(data(each) for each in write.operations))
+    reassignment = position(lambda write: b"follower.replication.throttled" in b"".join(data(operation) for operation in write.operations))
     replay = Replay()
     replay.apply(LOG[:before_boot])
     await replay.boot()
@@ -39,7 +39,7 @@ async def test_boot_creation_and_added_partitions_are_written_as_kafka_writes_th
 
 async def test_a_broker_that_dies_leaves_every_isr_as_kafka_writes_it() -> None:
     marked = position(lambda write: Create(paths.delete_topic("T")) in write.operations)
-    registered = [at for at in range(marked) if any(each.path == paths.broker_id(1) for each in LOG[at].operations)][-1]
+    registered = [at for at in range(marked) if any(operation.path == paths.broker_id(1) for operation in LOG[at].operations)][-1]
     killed = position(lambda write: write.kind == "closeSession" and write.session == LOG[registered].session, after=registered)
     replay = Replay()
     replay.apply(LOG[:killed])
@@ -55,7 +55,7 @@ async def test_a_broker_that_dies_leaves_every_isr_as_kafka_writes_it() -> None:
 
 async def test_a_deletion_that_waits_for_a_broker_is_written_as_kafka_writes_it() -> None:
     marked = position(lambda write: Create(paths.delete_topic("T")) in write.operations)
-    returned = position(lambda write: any(each.path == paths.broker_id(1) for each in write.operations), after=marked)
+    returned = position(lambda write: any(operation.path == paths.broker_id(1) for operation in write.operations), after=marked)
     completed = position(lambda write: Delete(paths.delete_topic("T")) in write.operations)
     replay = Replay()
     replay.apply(LOG[:marked])
@@ -116,7 +116,7 @@ class WritesNoted(TreeClient):
                 self._written.append(request)
             elif answer.error is None and isinstance(request, Multi):
                 assert isinstance(request.operations[0], Check) or request.operations[0].path == paths.CONTROLLER
-                self._written.extend(each for each in request.operations if not isinstance(each, Check))
+                self._written.extend(operation for operation in request.operations if not isinstance(operation, Check))
         return answers
 
 
@@ -125,24 +125,32 @@ def position(found: Callable[[LoggedWrite], bool], after: int = 0) -> int:
 
 
 def is_controllers(write: LoggedWrite) -> bool:
-    by_election = any(each.path in (paths.CONTROLLER, paths.FEATURE) and isinstance(each, Create) for each in write.operations)
-    return by_election or any(isinstance(each, Check) and each.path == paths.CONTROLLER_EPOCH for each in write.operations)
+    by_election = any(
+        operation.path in (paths.CONTROLLER, paths.FEATURE) and isinstance(operation, Create) for operation in write.operations
+    )
+    return by_election or any(isinstance(operation, Check) and operation.path == paths.CONTROLLER_EPOCH for operation in write.operations)
 
 
 def operations_of(entries: Sequence[LoggedWrite]) -> list[Operation]:
-    return without_versions(each for entry in entries for each in entry.operations)
+    return without_versions(operation for entry in entries for operation in entry.operations)
 
 
 def without_versions(operations: Iterable[Operation]) -> list[Operation]:
     """A set of a topic's data goes by any version, one of a state by the version that was read; the log tells only what came out."""
-    return [SetData(each.path, each.data) if isinstance(each, SetData) else each for each in operations if not isinstance(each, Check)]
+    return [
+        SetData(operation.path, operation.data) if isinstance(operation, SetData) else operation
+        for operation in operations
+        if not isinstance(operation, Check)
+    ]
 
 
 def as_epoch_1(operations: Sequence[Operation]) -> list[Operation]:
     """Our controller is the second one of the replayed cluster; Kafka's still was the first."""
     return [
-        SetData(each.path, data(each).replace(b'"controller_epoch":2', b'"controller_epoch":1')) if isinstance(each, SetData) else each
-        for each in operations
+        SetData(operation.path, data(operation).replace(b'"controller_epoch":2', b'"controller_epoch":1'))
+        if isinstance(operation, SetData)
+        else operation
+        for operation in operations
     ]
 
 

@@ -73,7 +73,9 @@ async def test_a_request_names_the_topic_its_id_and_where_the_leader_is() -> Non
         await world.settle()
         request = next(request for _, request in world.channel.sent if isinstance(request, LeaderAndIsrRequest))
         assert [(topic.topic_name, topic.topic_id) for topic in request.topic_states] == [("T", topic_id)]
-        assert [(each.broker_id, each.host_name, each.port) for each in request.live_leaders] == [(0, "host0", 9092)]
+        assert [(live_leader.broker_id, live_leader.host_name, live_leader.port) for live_leader in request.live_leaders] == [
+            (0, "host0", 9092)
+        ]
         state = world.channel.leader_and_isr(0)[T0]
         assert (state.isr, state.replicas, state.partition_epoch, state.controller_epoch) == ([0], [0], 0, 1)
 

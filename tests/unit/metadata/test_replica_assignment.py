@@ -143,4 +143,4 @@ def test_every_rack_has_a_replica_where_there_are_enough(cluster: tuple[list[Bro
     if racks[0] is None:
         return
     for replicas in assign_replicas_to_brokers(members, partitions, replication_factor, Random(seed)).values():
-        assert len({racks[each] for each in replicas}) == min(rack_count, replication_factor)
+        assert len({racks[replica] for replica in replicas}) == min(rack_count, replication_factor)

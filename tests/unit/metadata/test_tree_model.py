@@ -146,7 +146,7 @@ class TreeMachine(RuleBasedStateMachine):
             expected.append(error)
             changes += made
         responses = self.clients[session].session.handle_now(requests)
-        assert [type(each.error).__name__ if each.error is not None else None for each in responses] == expected
+        assert [type(response.error).__name__ if response.error is not None else None for response in responses] == expected
         self.expect_events(changes)
 
     @rule(session=st.integers(0, SESSIONS - 1), path=st.sampled_from(["/", *PATHS]), kind=st.sampled_from(["get", "exists", "children"]))

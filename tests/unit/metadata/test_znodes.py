@@ -141,7 +141,7 @@ def test_a_broker_of_version_3_names_its_listeners_by_their_protocols() -> None:
         b'{"version":3,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1","endpoints":["PLAINTEXT://h:9092","SSL://h:9093"],"rack":"dc1"}'
     )
     broker = cluster.decode_broker(0, data)
-    assert [each.security_protocol.name for each in broker.endpoints] == ["PLAINTEXT", "SSL"]
+    assert [endpoint.security_protocol.name for endpoint in broker.endpoints] == ["PLAINTEXT", "SSL"]
     assert broker.rack == "dc1"
 
 

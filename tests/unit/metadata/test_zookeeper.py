@@ -28,7 +28,7 @@ from barnabas.metadata.zookeeper.watch_list import WatchList
     ],
 )
 def test_a_connection_string_names_servers_and_a_chroot(text: str, servers: list[tuple[str, int]], chroot: str) -> None:
-    assert parse(text) == Ensemble(tuple(Server(*each) for each in servers), chroot)
+    assert parse(text) == Ensemble(tuple(Server(*server) for server in servers), chroot)
 
 
 @pytest.mark.parametrize("text", ["", "/kafka", "a:port", "a:0", "a:70000", ":2181", "a:1/ka//fka", "a:1/../b"])

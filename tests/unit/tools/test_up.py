@@ -60,12 +60,16 @@ def config(
 )
 def test_it_listens_where_it_is_told_and_says_so_to_clients(tmp_path: Path, host: str, listener: str) -> None:
     found = config(tmp_path, host)
-    assert [str(each) for each in found.listeners] == [str(each) for each in found.advertised_listeners] == [listener]
+    assert (
+        [str(each) for each in found.listeners]
+        == [str(advertised_listener) for advertised_listener in found.advertised_listeners]
+        == [listener]
+    )
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]"])
 def test_clients_are_told_a_name_where_it_listens_on_every_address(tmp_path: Path, host: str) -> None:
-    assert [each.host for each in config(tmp_path, host).advertised_listeners] == [socket.gethostname()]
+    assert [advertised_listener.host for advertised_listener in config(tmp_path, host).advertised_listeners] == [socket.gethostname()]
 
 
 def test_a_new_directory_is_of_node_1(tmp_path: Path) -> None:
@@ -103,7 +107,7 @@ def test_a_port_that_is_none_is_refused(port: str, capsys: pytest.CaptureFixture
 def test_each_of_several_brokers_has_its_port_its_directory_and_replicas_on_the_others(tmp_path: Path) -> None:
     third = config(tmp_path, brokers=5, number=3)
     assert (third.broker_id, third.log_dirs) == (3, (f"{tmp_path}/broker-3",))
-    assert [each.port for each in third.listeners] == [9094]
+    assert [listener.port for listener in third.listeners] == [9094]
     assert third.number("default.replication.factor") == 3
 
 

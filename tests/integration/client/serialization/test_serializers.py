@@ -96,7 +96,7 @@ def test_what_goes_in_comes_out(bootstrap: str, new_topic: TopicMaker, kind: str
         bootstrap, topic, (value, value), (None, None), key_serializer=f"{JAVA}{kind}Serializer", value_serializer=f"{JAVA}{kind}Serializer"
     )
     records = read(bootstrap, topic, 2, key_deserializer=f"{JAVA}{kind}Deserializer", value_deserializer=f"{JAVA}{kind}Deserializer")
-    assert [(each.key, each.value) for each in records] == [(value, value), (None, None)]
+    assert [(record.key, record.value) for record in records] == [(value, value), (None, None)]
     assert (records[1].serialized_key_size, records[1].serialized_value_size) == (-1, -1)
 
 
@@ -111,7 +111,7 @@ def test_functions_are_serializers(bootstrap: str, new_topic: TopicMaker) -> Non
     topic = new_topic("functions")
     send(bootstrap, topic, ("k", "v"), (None, "w"), key_serializer=str.encode, value_serializer=lambda text: text.upper().encode())
     records = read(bootstrap, topic, 2, key_deserializer=bytes.decode, value_deserializer=lambda data: data.decode() + "!")
-    assert [(each.key, each.value) for each in records] == [("k", "V!"), (None, "W!")]
+    assert [(record.key, record.value) for record in records] == [("k", "V!"), (None, "W!")]
 
 
 def test_a_value_of_the_wrong_kind_is_not_sent(bootstrap: str, new_topic: TopicMaker) -> None:
@@ -153,8 +153,8 @@ def test_confluents_consumer_reads_our_avro_from_the_header_too(bootstrap: str, 
     for place in ("prefix", "header"):
         send(bootstrap, topic, (None, A_PLACE), value_serializer=AvroSerializer(PLACE, registry=client, schema_id_serializer=place))
     records = read(bootstrap, topic, 2, value_deserializer=AvroDeserializer(registry=client))
-    assert [each.value for each in records] == [A_PLACE, A_PLACE]
-    assert [[name for name, _ in each.headers] for each in records] == [[], [VALUE_HEADER]]
+    assert [record.value for record in records] == [A_PLACE, A_PLACE]
+    assert [[name for name, _ in record.headers] for record in records] == [[], [VALUE_HEADER]]
     with TheirClient({"url": registry.url}) as their_client:
         theirs = DeserializingConsumer(
             {

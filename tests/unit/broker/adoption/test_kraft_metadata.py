@@ -80,14 +80,16 @@ def kafkas_records(kind: str) -> list[dict[str, object]]:
 def test_topics_are_those_that_kafka_shows() -> None:
     metadata = read_kraft_metadata(Files(), str(LOG))
     assert {(each.name, str(each.topic_id)) for each in metadata.topics.values()} == {
-        (each["name"], each["topicId"]) for each in kafkas_records("TOPIC_RECORD")
+        (record["name"], record["topicId"]) for record in kafkas_records("TOPIC_RECORD")
     }
 
 
 def test_settings_are_those_that_kafka_shows() -> None:
     metadata = read_kraft_metadata(Files(), str(LOG))
     found = {(kind, name, key, value) for (kind, name), settings in metadata.configs.items() for key, value in settings.items()}
-    assert found == {(each["resourceType"], each["resourceName"], each["name"], each["value"]) for each in kafkas_records("CONFIG_RECORD")}
+    assert found == {
+        (record["resourceType"], record["resourceName"], record["name"], record["value"]) for record in kafkas_records("CONFIG_RECORD")
+    }
 
 
 def test_producer_ids_are_those_that_kafka_shows() -> None:

@@ -49,7 +49,7 @@ def test_a_request_that_finds_no_descriptor_is_carried_out_when_there_is_one(tmp
     monkeypatch.setattr(controller_requests, "SHORTAGE_RETRY_S", 0)
     disk.fail_when(lambda event: event.kind in NEEDS_DESCRIPTOR, errno.EMFILE, times=5)
     response = asyncio.run(controller_requests_of(replicas).lead_or_follow(to_lead()))
-    assert {each.error_code for topic in response.topics for each in topic.partition_errors} == {0}
+    assert {partition_error.error_code for topic in response.topics for partition_error in topic.partition_errors} == {0}
     assert led(replicas) == [True] * PARTITIONS
 
 
@@ -59,7 +59,7 @@ def test_a_shortage_that_does_not_end_marks_nothing_offline(tmp_path: Path, monk
     monkeypatch.setattr(controller_requests, "SHORTAGE_RETRY_S", 0)
     disk.fail_when(lambda event: event.kind in NEEDS_DESCRIPTOR, errno.EMFILE)
     response = asyncio.run(controller_requests_of(replicas).lead_or_follow(to_lead()))
-    assert {each.error_code for topic in response.topics for each in topic.partition_errors} == {56}
+    assert {partition_error.error_code for topic in response.topics for partition_error in topic.partition_errors} == {56}
     assert not replicas.manager.offline and not replicas.log_manager.offline_dirs
     disk.heal()
     asyncio.run(controller_requests_of(replicas).lead_or_follow(to_lead()))

@@ -44,11 +44,11 @@ def features_of(supported: dict[str, Levels], finalized: dict[str, int], epoch: 
 def test_every_version_lists_what_is_served_and_nothing_else(version: int) -> None:
     response = api_versions(version)
     assert response.error_code == 0
-    assert [each.api_key for each in response.api_keys] == sorted(HANDLERS)
+    assert [api_key.api_key for api_key in response.api_keys] == sorted(HANDLERS)
 
 
 def test_the_highest_versions_are_those_of_kafka_4_2_and_the_lowest_no_higher() -> None:
-    served = {each.api_key: each for each in api_versions(4).api_keys}
+    served = {api_key.api_key: api_key for api_key in api_versions(4).api_keys}
     for key in KAFKA_4_2.keys() & served.keys():
         lowest, highest = KAFKA_4_2[key]
         assert served[key].max_version == highest, APIS[key]
@@ -56,12 +56,12 @@ def test_the_highest_versions_are_those_of_kafka_4_2_and_the_lowest_no_higher() 
 
 
 def test_old_versions_that_kafka_4_dropped_are_still_told() -> None:
-    served = {each.api_key: each.min_version for each in api_versions(0).api_keys}
+    served = {api_key.api_key: api_key.min_version for api_key in api_versions(0).api_keys}
     assert (served[api_keys.FETCH], served[api_keys.LIST_OFFSETS], served[api_keys.CREATE_TOPICS]) == (0, 0, 0)
 
 
 def test_a_version_that_may_still_change_is_not_told() -> None:
-    (found,) = [each for each in api_versions(0).api_keys if each.api_key == api_keys.INIT_PRODUCER_ID]
+    (found,) = [api_key for api_key in api_versions(0).api_keys if api_key.api_key == api_keys.INIT_PRODUCER_ID]
     assert (found.max_version, APIS[api_keys.INIT_PRODUCER_ID].highest_version) == (5, 6)
 
 

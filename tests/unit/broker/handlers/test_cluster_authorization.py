@@ -91,17 +91,17 @@ def test_a_denied_election_has_the_error_in_each_partition_and_from_version_1_of
 def test_a_denied_reassignment_has_the_error_of_the_whole_and_in_each_partition() -> None:
     answer = sent(REASSIGNMENT)
     assert (answer.error_code, answer.error_message) == (DENIED, answer.responses[0].partitions[0].error_message)
-    assert [each.error_code for topic in answer.responses for each in topic.partitions] == [DENIED]
+    assert [partition.error_code for topic in answer.responses for partition in topic.partitions] == [DENIED]
 
 
 def test_a_denied_list_of_reassignments_repeats_the_request() -> None:
     answer = sent(REASSIGNMENTS)
     assert answer.error_code == DENIED
-    assert [(topic.name, [each.partition_index for each in topic.partitions]) for topic in answer.topics] == [("orders", [3])]
+    assert [(topic.name, [partition.partition_index for partition in topic.partitions]) for topic in answer.topics] == [("orders", [3])]
 
 
 def test_a_denied_move_to_another_directory_has_the_error_in_each_partition() -> None:
-    assert [each.error_code for topic in sent(MOVE).results for each in topic.partitions] == [DENIED]
+    assert [partition.error_code for topic in sent(MOVE).results for partition in topic.partitions] == [DENIED]
 
 
 def test_denied_log_directories_are_an_empty_list() -> None:

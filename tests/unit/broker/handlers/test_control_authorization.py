@@ -84,6 +84,9 @@ def test_a_long_request_is_not_even_parsed_for_a_client_that_is_no_broker(grants
 
 def test_each_partition_of_a_refused_request_has_the_error() -> None:
     (topic,) = sent(api_keys.LEADER_AND_ISR).topics
-    assert (topic.topic_id, [(each.partition_index, each.error_code) for each in topic.partition_errors]) == (TOPIC_ID, [(3, DENIED)])
+    assert (
+        topic.topic_id,
+        [(partition_error.partition_index, partition_error.error_code) for partition_error in topic.partition_errors],
+    ) == (TOPIC_ID, [(3, DENIED)])
     (stopped,) = sent(api_keys.STOP_REPLICA).partition_errors
     assert (stopped.topic_name, stopped.partition_index, stopped.error_code) == ("orders", 3, DENIED)

@@ -40,7 +40,7 @@ async def add(
 ) -> list[tuple[str, int, str | None]]:
     request = CreatePartitionsRequest(list(topics), 10_000, validate_only)
     response: CreatePartitionsResponse = await broker.ask_and_act("create_partitions", request, version)
-    return [(each.name, each.error_code, each.error_message) for each in response.results]
+    return [(result.name, result.error_code, result.error_message) for result in response.results]
 
 
 async def replicas(broker: AdminBroker, name: str) -> dict[int, tuple[int, ...]]:
@@ -202,4 +202,4 @@ def test_every_version_can_be_written(version: int) -> None:
         return response
 
     read = parse(CreatePartitionsResponse, serialize(asyncio.run(scenario()), version), version)
-    assert [each.error_code for each in read.results] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [result.error_code for result in read.results] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]

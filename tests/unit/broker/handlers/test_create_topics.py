@@ -107,7 +107,7 @@ def test_replicas_are_spread_over_racks() -> None:
         await create(broker, topic("t", 8, 2))
         written = await broker.admin_tree.topic_assignment("t")
         assert written is not None
-        assert all({racks[broker_id] for broker_id in each.replicas} == {"a", "b"} for each in written.partitions.values())
+        assert all({racks[broker_id] for broker_id in partition.replicas} == {"a", "b"} for partition in written.partitions.values())
 
     asyncio.run(scenario())
 
@@ -213,7 +213,7 @@ def test_each_topic_stands_for_itself() -> None:
     async def scenario() -> None:
         broker = await AdminBroker.start()
         results = await create(broker, topic("a"), topic("b", 0), topic("c"))
-        assert [(each.name, each.error_code) for each in results] == [("a", 0), ("b", ErrorCode.INVALID_PARTITIONS), ("c", 0)]
+        assert [(result.name, result.error_code) for result in results] == [("a", 0), ("b", ErrorCode.INVALID_PARTITIONS), ("c", 0)]
         assert await broker.admin_tree.all_topics() == ["a", "c"]
 
     asyncio.run(scenario())
@@ -223,7 +223,7 @@ def test_a_topic_named_twice_is_not_created() -> None:
     async def scenario() -> None:
         broker = await AdminBroker.start()
         results = await create(broker, topic("dup"), topic("dup"), topic("other"))
-        assert [(each.name, each.error_code, each.error_message) for each in results] == [
+        assert [(result.name, result.error_code, result.error_message) for result in results] == [
             ("other", 0, None),
             ("dup", ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
         ]
@@ -236,7 +236,7 @@ def test_names_that_collide_within_one_request_are_not_both_created() -> None:
     async def scenario() -> None:
         broker = await AdminBroker.start()
         results = await create(broker, topic("a.b"), topic("a_b"))
-        assert [each.error_code for each in results] == [0, NAME]
+        assert [result.error_code for result in results] == [0, NAME]
 
     asyncio.run(scenario())
 
@@ -245,7 +245,7 @@ def test_too_many_partitions_in_all_refuse_every_topic() -> None:
     async def scenario() -> None:
         broker = await AdminBroker.start()
         results = await create(broker, topic("a", 6000), topic("b", 6000), validate_only=True)
-        assert [each.error_code for each in results] == [ErrorCode.POLICY_VIOLATION] * 2
+        assert [result.error_code for result in results] == [ErrorCode.POLICY_VIOLATION] * 2
 
     asyncio.run(scenario())
 
@@ -309,7 +309,7 @@ def test_only_the_controller_creates_topics() -> None:
         broker = await AdminBroker.start()
         broker.controller.is_active = False
         results = await create(broker, topic("a"), topic("a"), topic("b"))
-        assert {each.error_code for each in results} == {ErrorCode.NOT_CONTROLLER}
+        assert {result.error_code for result in results} == {ErrorCode.NOT_CONTROLLER}
         assert await broker.admin_tree.all_topics() == []
 
     asyncio.run(scenario())
@@ -333,7 +333,7 @@ def test_a_policy_is_asked_before_anything_is_written(caplog: pytest.LogCaptureF
     async def scenario() -> None:
         broker = await AdminBroker.start({"create.topic.policy.class.name": f"{POLICIES}.AtLeastTwoPartitions", "node.id": "3"})
         results = await create(broker, topic("a"), topic("b", 2, configs={"retention.ms": "1"}), manual("c", (0, [0])))
-        assert [(each.error_code, each.error_message) for each in results] == [
+        assert [(result.error_code, result.error_message) for result in results] == [
             (ErrorCode.POLICY_VIOLATION, "Two partitions at least"),
             (0, None),
             (0, None),
@@ -372,7 +372,7 @@ def test_a_thousand_topics_of_ten_partitions_are_created_within_seconds() -> Non
         loop = asyncio.get_running_loop()
         begun = loop.time()
         results = await create(broker, *(topic(f"t{number}", 10) for number in range(1000)))
-        assert {each.error_code for each in results} == {0}
+        assert {result.error_code for result in results} == {0}
         return loop.time() - begun
 
     assert asyncio.run(scenario()) < DEADLINE_SECONDS

@@ -36,7 +36,7 @@ class Elector:
         self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
     ) -> Mapping[TopicPartition, int | KafkaError]:
         self.asked.append((list(partitions), strategy))
-        return {each: self.outcomes[each] for each in partitions if each in self.outcomes}
+        return {partition: self.outcomes[partition] for partition in partitions if partition in self.outcomes}
 
 
 async def broker_with(**outcomes: Sequence[int | KafkaError]) -> tuple[AdminBroker, Elector]:

@@ -58,7 +58,7 @@ def test_a_topic_that_is_there_is_not_made_again() -> None:
 def test_the_topic_of_transactions_is_made_when_the_first_client_asks() -> None:
     creations = Creations()
     response = found(a_broker(topic_creation=creations), 6, "t", key_type=TRANSACTION)
-    assert [each.error_code for each in response.coordinators] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert [coordinator.error_code for coordinator in response.coordinators] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert creations.names == ["__transaction_state"]
 
 

@@ -55,7 +55,7 @@ def alter(directory: Path, *wanted: tuple[str, str, int], version: int = 2) -> s
 
 
 def sizes(result: Any) -> dict[tuple[str, int], int]:
-    return {(topic.name, each.partition_index): each.partition_size for topic in result.topics for each in topic.partitions}
+    return {(topic.name, partition.partition_index): partition.partition_size for topic in result.topics for partition in topic.partitions}
 
 
 def test_null_topics_ask_for_all_replicas(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_the_size_of_a_replica_is_that_of_its_records(tmp_path: Path) -> None:
 
 def test_a_replica_that_leads_has_no_lag_and_is_no_copy(tmp_path: Path) -> None:
     result = describe(tmp_path, None)
-    assert {(each.offset_lag, each.is_future_key) for topic in result.topics for each in topic.partitions} == {(0, False)}
+    assert {(partition.offset_lag, partition.is_future_key) for topic in result.topics for partition in topic.partitions} == {(0, False)}
 
 
 def test_only_what_is_asked_for_and_here_is_told(tmp_path: Path) -> None:

@@ -99,8 +99,10 @@ def test_a_handler_gets_no_more_in_one_call_than_a_slice_has(tmp_path: Path, key
         assert max(sizes, default=0) <= ELEMENTS_PER_SLICE
         (topic,) = getattr(response, lists[0])
         partitions = getattr(topic, lists[1])
-        assert [_index(each) for each in partitions] == list(range(MANY))
-        assert [each.error_code == 0 for each in partitions[: HOSTED + 1]] == [key != api_keys.ALTER_REPLICA_LOG_DIRS] * HOSTED + [False]
+        assert [_index(partition) for partition in partitions] == list(range(MANY))
+        assert [partition.error_code == 0 for partition in partitions[: HOSTED + 1]] == [
+            key != api_keys.ALTER_REPLICA_LOG_DIRS
+        ] * HOSTED + [False]
 
     with_leader(tmp_path, test)
 
@@ -273,7 +275,7 @@ def test_parts_keep_the_order_and_leave_the_original_alone() -> None:
     topics = [OffsetForLeaderTopic(name, [OffsetForLeaderPartition(index) for index in range(3)]) for name in "abc"]
     request = OffsetForLeaderEpochRequest(5, topics)
     parts: list[Any] = list(Parts(("topics", "partitions"), ("topics", "partitions"), 4).of(request))
-    assert [[(topic.topic, [each.partition for each in topic.partitions]) for topic in part.topics] for part in parts] == [
+    assert [[(topic.topic, [partition.partition for partition in topic.partitions]) for topic in part.topics] for part in parts] == [
         [("a", [0, 1, 2])],
         [("b", [0, 1, 2])],
         [("c", [0, 1, 2])],
@@ -299,7 +301,7 @@ def test_what_the_answers_say_of_one_group_and_topic_is_said_once() -> None:
     joined.add(answer(3, error=16))
     (group,) = joined.whole.groups
     (topic,) = group.topics
-    assert ([each.partition_index for each in topic.partitions], group.error_code) == ([0, 1, 2, 3], 16)
+    assert ([partition.partition_index for partition in topic.partitions], group.error_code) == ([0, 1, 2, 3], 16)
 
 
 def _watch(leader: Leader, key: int) -> list[int]:

@@ -31,15 +31,15 @@ def accepted(request: AlterPartitionRequest, error: int = 0) -> told.AlterPartit
             topic_id=topic.topic_id,
             partitions=[
                 told.PartitionData(
-                    each.partition_index,
+                    partition.partition_index,
                     error,
                     1,
-                    each.leader_epoch,
-                    [s.broker_id for s in each.new_isr_with_epochs],
+                    partition.leader_epoch,
+                    [s.broker_id for s in partition.new_isr_with_epochs],
                     0,
-                    each.partition_epoch + 1,
+                    partition.partition_epoch + 1,
                 )
-                for each in topic.partitions
+                for partition in topic.partitions
             ],
         )
         for topic in request.topics
@@ -104,7 +104,7 @@ async def test_what_comes_while_one_is_under_way_goes_together_after_it() -> Non
     leader.submit(2, [1])
     controller.let.set()
     await leader.until(lambda: len(leader.results) == 3)
-    assert [[each.partition_index for each in request.topics[0].partitions] for request in controller.asked] == [[0], [1, 2]]
+    assert [[partition.partition_index for partition in request.topics[0].partitions] for request in controller.asked] == [[0], [1, 2]]
 
 
 async def test_very_many_go_in_several_requests_and_all_are_told() -> None:

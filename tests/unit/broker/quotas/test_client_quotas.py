@@ -47,7 +47,7 @@ def bound_of(quotas: ClientQuotas, principal: KafkaPrincipal, client_id: str | N
     return None if sensor is None else sensor.bound
 
 
-@pytest.mark.parametrize("present", [set(each) for size in (1, 2, 8) for each in combinations(range(8), size)], ids=str)
+@pytest.mark.parametrize("present", [set(combination) for size in (1, 2, 8) for combination in combinations(range(8), size)], ids=str)
 def test_the_most_specific_quota_decides(present: set[int]) -> None:
     quotas = quotas_of()
     for index in present:

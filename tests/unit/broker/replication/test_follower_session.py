@@ -32,7 +32,7 @@ def answered(session_id: int, *partitions: tuple[Uuid, int], error: int = 0) -> 
 
 
 def said(request: FetchRequest) -> list[tuple[Uuid, int, int]]:
-    return [(topic.topic_id, each.partition, each.fetch_offset) for topic in request.topics for each in topic.partitions]
+    return [(topic.topic_id, partition.partition, partition.fetch_offset) for topic in request.topics for partition in topic.partitions]
 
 
 def opened(session: FollowerSession) -> None:

@@ -110,7 +110,7 @@ def test_a_batch_is_the_next_one_opened_however_many_of_another_client_wait(tmp_
         leader.create_topic("foo")
         others = [produce(leader, LARGE, remote_ip="10.0.0.66") for _ in range(6)]
         assert await offsets(produce(leader, LARGE)) == [(0, 500)]
-        assert sorted([await offsets(each) for each in others]) == [[(0, offset)] for offset in (0, 1000, 1500, 2000, 2500, 3000)]
+        assert sorted([await offsets(other) for other in others]) == [[(0, offset)] for offset in (0, 1000, 1500, 2000, 2500, 3000)]
 
     with_leader(tmp_path, test)
 

@@ -204,7 +204,9 @@ def test_passwords_are_hidden_in_requests_of_which_some_elements_are_left_out(ca
     configs, resources = (line["request"]["resources"] for line in logged(caplog))
     configs = configs[0]["configs"]
     assert configs[-1].endswith(" more") and {config["value"] for config in configs[:-1]} == {"[hidden]"}
-    assert resources[-1].endswith(" more") and {config["value"] for each in resources[:-2] for config in each["configs"]} == {"[hidden]"}
+    assert resources[-1].endswith(" more") and {config["value"] for resource in resources[:-2] for config in resource["configs"]} == {
+        "[hidden]"
+    }
 
 
 def test_a_request_through_the_dispatcher_is_logged_with_its_response(caplog: pytest.LogCaptureFixture) -> None:

@@ -24,7 +24,7 @@ def varint(value: int) -> bytes:
 
 
 def metrics(*of_metrics: bytes) -> bytes:
-    return message(1, message(2, b"".join(message(2, each) for each in of_metrics)))
+    return message(1, message(2, b"".join(message(2, of_metric) for of_metric in of_metrics)))
 
 
 def test_nothing_is_read_as_nothing() -> None:

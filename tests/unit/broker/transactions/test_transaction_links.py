@@ -70,15 +70,15 @@ def _agreed_questions(request: Message) -> Message:
     return added.AddPartitionsToTxnResponse(
         results_by_transaction=[
             added.AddPartitionsToTxnResult(
-                each.transactional_id,
+                transaction.transactional_id,
                 [
                     added.AddPartitionsToTxnTopicResult(
                         one.name, [added.AddPartitionsToTxnPartitionResult(index, 0) for index in one.partitions]
                     )
-                    for one in each.topics
+                    for one in transaction.topics
                 ],
             )
-            for each in request.transactions
+            for transaction in request.transactions
         ]
     )
 

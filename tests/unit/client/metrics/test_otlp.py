@@ -25,14 +25,14 @@ POINTS = st.builds(
 @given(st.lists(POINTS, min_size=1), st.dictionaries(TEXTS, TEXTS, max_size=3))
 def test_opentelemetry_reads_what_we_write(points: list[Point], resource: dict[str, str]) -> None:
     (read,) = MetricsData.FromString(metrics_data(points, resource)).resource_metrics
-    assert {each.key: each.value.string_value for each in read.resource.attributes} == resource
+    assert {attribute.key: attribute.value.string_value for attribute in read.resource.attributes} == resource
     (scope,) = read.scope_metrics
     for point, metric in zip(points, scope.metrics, strict=True):
         assert metric.name == point.name
         assert metric.WhichOneof("data") == ("sum" if point.temporality else "gauge")
         (number,) = metric.sum.data_points if point.temporality else metric.gauge.data_points
         assert (number.time_unix_nano, number.start_time_unix_nano) == (point.time_ms * 1_000_000, point.start_ms * 1_000_000)
-        assert {each.key: each.value.string_value for each in number.attributes} == point.attributes
+        assert {attribute.key: attribute.value.string_value for attribute in number.attributes} == point.attributes
         if isinstance(point.value, int):
             assert number.as_int == point.value
         else:

@@ -462,7 +462,7 @@ def test_closing_pushes_once_more_and_may_be_repeated() -> None:
         await telemetry.close(1000)
 
     requests = run([granted()], use)
-    assert [type(each) for each in requests] == [GetTelemetrySubscriptionsRequest, PushTelemetryRequest]
+    assert [type(request) for request in requests] == [GetTelemetrySubscriptionsRequest, PushTelemetryRequest]
     assert isinstance(requests[-1], PushTelemetryRequest) and requests[-1].terminating
 
 
@@ -481,7 +481,7 @@ def test_pushes_follow_each_other_until_the_broker_wants_another_subscription() 
 
     stale = PushTelemetryResponse(error_code=ErrorCode.UNKNOWN_SUBSCRIPTION_ID)
     requests = run([granted(push_interval_ms=1), PushTelemetryResponse(), stale, granted(push_interval_ms=1)], use)
-    assert [type(each).__name__.removesuffix("Request") for each in requests[:5]] == [
+    assert [type(request).__name__.removesuffix("Request") for request in requests[:5]] == [
         "GetTelemetrySubscriptions",
         "PushTelemetry",
         "PushTelemetry",

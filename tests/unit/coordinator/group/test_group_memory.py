@@ -91,7 +91,7 @@ def sync_all(host: Host, group_id: str, size: int) -> None:
     group = host.shard.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         for member_id in list(group.members):
-            host.sync(member_id, group.generation_id, {each: bytes(size) for each in group.members}, group=group_id)
+            host.sync(member_id, group.generation_id, {member: bytes(size) for member in group.members}, group=group_id)
 
 
 def txn_commit(host: Host, group: str, producer_id: int, size: int) -> Answers:

@@ -47,7 +47,7 @@ def test_a_kraft_file_is_taken_and_its_settings_without_effect_are_known() -> No
 
 
 def test_a_listener_for_controllers_is_not_opened() -> None:
-    assert [str(each) for each in settings(KRAFT).config.broker_listeners] == ["PLAINTEXT://:9092"]
+    assert [str(broker_listener) for broker_listener in settings(KRAFT).config.broker_listeners] == ["PLAINTEXT://:9092"]
 
 
 def test_a_node_that_is_a_controller_alone_is_refused() -> None:

@@ -47,7 +47,10 @@ class Reference:
     def is_any_allowed(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Tries a name of each pattern: the literal one, or one that begins with the prefix and is named nowhere."""
         patterns = [binding.pattern for binding in self.bindings if binding.pattern.resource_type is resource_type]
-        names = [each.name if each.pattern_type is PatternType.LITERAL and each.name != "*" else each.name + FRESH for each in patterns]
+        names = [
+            pattern.name if pattern.pattern_type is PatternType.LITERAL and pattern.name != "*" else pattern.name + FRESH
+            for pattern in patterns
+        ]
         return any(self.is_allowed(principal, host, operation, resource_type, name, implied=False) for name in [*names, FRESH])
 
 
