@@ -17,7 +17,9 @@ from barnabas.security.principal import KafkaPrincipal
 if TYPE_CHECKING:
     from barnabas.broker.security.session import Session
 
-DECISIONS_MAX: Final = 50_000  # of all clients; about 20 MB. A full cache is emptied
+# Of all clients. A full cache is emptied. Measured: 10 MB if 50 clients use 1,000 topics each, 59 MB if each decision is of another client
+# and about a name of 249 characters.
+DECISIONS_MAX: Final = 50_000
 NAME_MAX: Final = 249  # characters; longer names are not valid for topics and would let a client fill memory
 
 
