@@ -28,6 +28,7 @@ from barnabas.broker.replication.log_dir_mover import LogDirMover
 from barnabas.broker.replication.log_dirs import DiskSpace, LogDirInfo, disk_space
 from barnabas.broker.replication.long_appends import LongAppends
 from barnabas.broker.replication.long_reads import LongReads
+from barnabas.broker.replication.refused_appends import refused_append
 from barnabas.broker.replication.replica_parts import ReplicaParts
 from barnabas.broker.replication.replica_selector import read_replicas
 from barnabas.broker.scheduling.turns import ELEMENTS_AT_ONCE
@@ -36,18 +37,11 @@ from barnabas.broker.waiting.delayed_fetch import DelayedFetch, Fetched, LogRead
 from barnabas.broker.waiting.delayed_produce import DelayedProduce
 from barnabas.broker.waiting.purgatory import DelayedOperationPurgatory
 from barnabas.errors import (
-    CorruptRecord,
     InconsistentTopicId,
-    InvalidMagic,
-    InvalidOffsetOrSequence,
-    InvalidProducerEpoch,
     InvalidTopic,
     KafkaError,
     KafkaStorageError,
     NotLeaderOrFollower,
-    RecordBatchTooLarge,
-    RecordTooLarge,
-    RejectedRecords,
     TakesTurns,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -77,7 +71,6 @@ if TYPE_CHECKING:
     from barnabas.broker.topics.metadata_cache import MetadataCache
 
 _log: Final = logging.getLogger(__name__)
-_state_changes: Final = logging.getLogger(loggers.STATE_CHANGE)
 
 _UNKNOWN_SERVER_ERROR: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
 FLUSH_TIMEOUT_MS: Final = 30_000
@@ -85,16 +78,6 @@ ACKS_LEADER: Final = 1
 REFUSED_LOOK: Final = FIRST_LOOK  # the bytes that a refused batch counts for: as many as are validated at first of a compressed one
 
 _INVALID_REQUIRED_ACKS: Final = int(ErrorCode.INVALID_REQUIRED_ACKS)
-
-# Common errors of producers, which Kafka answers without a message and does not log.
-_COMMON_ERRORS: Final = (
-    UnknownTopicOrPartition,
-    NotLeaderOrFollower,
-    RecordTooLarge,
-    RecordBatchTooLarge,
-    CorruptRecord,
-    KafkaStorageError,
-)
 
 
 class ReplicaManagerMetrics:
@@ -295,34 +278,9 @@ class ReplicaManager:
 
     def refused(self, partition: TopicPartition, error: Exception, size: int = 0) -> PartitionAppend:
         """The result of an entry of `size` bytes that was not appended."""
-        metrics = self._topic_metrics(partition)
-        metrics.total_produces += 1
-        if isinstance(error, RecordTooLarge):
-            metrics.bytes_rejected += size
-        elif isinstance(error, CorruptRecord):
-            metrics.invalid_crc_records += 1
-        elif isinstance(error, RejectedRecords):
-            metrics.no_key_records += error.without_key
-            if isinstance(error, InvalidOffsetOrSequence):
-                metrics.invalid_sequence_records += 1
-            elif isinstance(error, InvalidMagic):
-                metrics.invalid_magic_records += 1
-        if isinstance(error, (*_COMMON_ERRORS, InvalidTopic)):
-            assert isinstance(error, KafkaError)
-            return PartitionAppend(partition, error.code)
-        metrics.failed_produces += 1
         hosted = self.online.get(partition)
         log_start_offset = -1 if hosted is None else hosted.log_start_offset
-        if not isinstance(error, KafkaError):
-            _log.error("Error processing append operation on partition %s", partition, exc_info=error)
-            return PartitionAppend(partition, _UNKNOWN_SERVER_ERROR, log_start_offset=log_start_offset)
-        level = logging.INFO if isinstance(error, InvalidProducerEpoch) else logging.ERROR
-        _log.log(level, "Error processing append operation on partition %s: %s", partition, error)
-        refused = PartitionAppend(partition, error.code, log_start_offset=log_start_offset)
-        if isinstance(error, RejectedRecords) and error.record_errors:
-            refused.record_errors = error.record_errors
-            refused.error_message = str(error)
-        return refused
+        return refused_append(partition, error, size, self._topic_metrics(partition), log_start_offset)
 
     def _settle(self, results: list[PartitionAppend]) -> bool:
         """Whether no entry has to wait: each has an error or is on all in-sync replicas. Then the errors in the results are final."""
@@ -611,32 +569,7 @@ class ReplicaManager:
         return replica_states.stop_replicas(self, request, correlation_id)
 
     def update_metadata(self, request: UpdateMetadataRequest, correlation_id: int = loggers.NO_CORRELATION_ID) -> UpdateMetadataResponse:
-        if request.controller_epoch < self.controller_epoch:
-            _state_changes.warning(
-                "[Broker id=%d] Received update metadata request with correlation id %d from an old controller %d with epoch %d. "
-                "Latest known controller epoch is %d",
-                self.broker_id,
-                correlation_id,
-                request.controller_id,
-                request.controller_epoch,
-                self.controller_epoch,
-            )
-            return UpdateMetadataResponse(int(ErrorCode.STALE_CONTROLLER_EPOCH))
-        self.controller_epoch = request.controller_epoch
-        alive = self.metadata_cache.alive_brokers()
-        deleted = self.metadata_cache.update(request, correlation_id)
-        if deleted:
-            for on_deleted in self.on_partitions_deleted:
-                on_deleted(deleted)
-        if any(not self.metadata_cache.has_alive_broker(broker.id) for broker in alive):
-            self._brokers_failed()
-        return UpdateMetadataResponse(int(ErrorCode.NONE))
-
-    def _brokers_failed(self) -> None:
-        """A high watermark may have waited for a replica of a failed broker that was about to join the ISR. If the other replicas have all
-        records, no fetch of theirs moves it, so it is checked here."""
-        for hosted in list(self.online.values()):
-            hosted.isr_changed()
+        return replica_states.update_metadata(self, request, correlation_id)
 
     # -- periodic work
 

@@ -1,4 +1,4 @@
-"""Applies LeaderAndIsr and StopReplica requests: which partitions this broker leads, follows, stops or deletes.
+"""Applies the control requests: which partitions this broker leads, follows, stops or deletes, and what it knows of the others.
 
 A request with an old controller epoch is refused as a whole, a state with an old leader epoch for its partition. Leaders are made first, so
 that they serve while the followers are still being set up.
@@ -24,6 +24,8 @@ from barnabas.protocol.messages.leader_and_isr_response import (
 )
 from barnabas.protocol.messages.stop_replica_request import StopReplicaPartitionState, StopReplicaRequest
 from barnabas.protocol.messages.stop_replica_response import StopReplicaPartitionError, StopReplicaResponse
+from barnabas.protocol.messages.update_metadata_request import UpdateMetadataRequest
+from barnabas.protocol.messages.update_metadata_response import UpdateMetadataResponse
 from barnabas.storage.log.log import Log
 from barnabas.topic_partition import TopicPartition
 from barnabas.uuid import Uuid
@@ -397,3 +399,39 @@ def _delete(replicas: ReplicaManager, partition: TopicPartition, hosted: Partiti
         _log.error("Could not delete the log of %s: %s", partition, error)
         return error.code
     return int(ErrorCode.NONE)
+
+
+# -- metadata
+
+
+def update_metadata(
+    replicas: ReplicaManager, request: UpdateMetadataRequest, correlation_id: int = loggers.NO_CORRELATION_ID
+) -> UpdateMetadataResponse:
+    if request.controller_epoch < replicas.controller_epoch:
+        _state_changes.warning(
+            "[Broker id=%d] Received update metadata request with correlation id %d from an old controller %d with epoch %d. "
+            "Latest known controller epoch is %d",
+            replicas.broker_id,
+            correlation_id,
+            request.controller_id,
+            request.controller_epoch,
+            replicas.controller_epoch,
+        )
+        return UpdateMetadataResponse(int(ErrorCode.STALE_CONTROLLER_EPOCH))
+    replicas.controller_epoch = request.controller_epoch
+    cache = replicas.metadata_cache
+    alive = cache.alive_brokers()
+    deleted = cache.update(request, correlation_id)
+    if deleted:
+        for on_deleted in replicas.on_partitions_deleted:
+            on_deleted(deleted)
+    if any(not cache.has_alive_broker(broker.id) for broker in alive):
+        _brokers_failed(replicas)
+    return UpdateMetadataResponse(int(ErrorCode.NONE))
+
+
+def _brokers_failed(replicas: ReplicaManager) -> None:
+    """A high watermark may have waited for a replica of a failed broker that was about to join the ISR. If the other replicas have all
+    records, no fetch of theirs moves it, so it is checked here."""
+    for hosted in list(replicas.online.values()):
+        hosted.isr_changed()
