@@ -33,7 +33,7 @@ from barnabas.simulation.checkpoint_watch import CheckpointWatch
 from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.cluster import PORT, TWO_LOG_DIRS, SimulatedClock, SimulatedCluster
 from barnabas.simulation.conversations import Unanswered
-from barnabas.simulation.faults import FaultInjector
+from barnabas.simulation.plots import FaultInjector
 from barnabas.simulation.security import (
     APPLICATION,
     GUEST,
