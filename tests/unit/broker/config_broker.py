@@ -15,6 +15,7 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import BrokerConfig, DynamicBrokerConfig
 from barnabas.broker.config.config_manager import ConfigManager
 from barnabas.broker.config.log_levels import LogLevels
+from barnabas.broker.scheduling.loop_lag import LoopLag
 from barnabas.broker.scheduling.turns import Turns
 from barnabas.broker.security.access import Access
 from barnabas.broker.topics.metadata_cache import MetadataCache
@@ -62,6 +63,7 @@ class ConfigBroker:
         self.log_manager = LogManager(Files(), [str(directory)], self.config.current.log_config())
         self.cache = MetadataCache(self.config.static.broker_id)
         self.loggers = logging.Manager(logging.RootLogger(logging.ERROR))
+        self.loop_lag = LoopLag()
         self.topics = list(topics)
         self.manager: ConfigManager
         self.access = Access(None)
@@ -99,6 +101,7 @@ class ConfigBroker:
             log_manager=self.log_manager,
             clock=self.clock,
             log_levels=LogLevels(self.loggers),
+            loop_lag=self.loop_lag,
         )
 
     def ask(self, handler: str, message: Message, version: int) -> Message:

@@ -12,6 +12,7 @@ from barnabas.broker.config import DynamicBrokerConfig, config_manager
 from barnabas.broker.config.alterations.alter import Operation, OpType
 from barnabas.broker.config.alterations.config_alterations import Alteration, AlterationOutcome
 from barnabas.broker.config.policies import AlterConfigMetadata
+from barnabas.broker.scheduling import loop_lag
 from barnabas.config_def import ConfigResourceType
 from barnabas.errors import PolicyViolation
 from barnabas.metadata import paths
@@ -330,6 +331,23 @@ def test_groups_and_subscriptions_are_known_after_a_restart(broker: ConfigBroker
     broker.run(broker.manager.start())
     assert broker.manager.groups == {"g": {"consumer.session.timeout.ms": "50000"}}
     assert subscriptions == {"s": {"interval.ms": "500"}}
+
+
+# -- changes that take long
+
+
+def test_the_warning_of_a_held_loop_names_the_change_whose_application_took_long(
+    broker: ConfigBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    def apply_slowly(name: str, properties: Mapping[str, str]) -> None:
+        broker.clock.elapsed_ms += 300
+
+    broker.manager.on_topic_change.append(apply_slowly)
+    alter(broker, ConfigResourceType.TOPIC, "orders", set_of("retention.ms", "500"))
+    broker.loop_lag.late(300, 0)
+    assert lines_of(caplog, loop_lag) == [
+        "The event loop was held for 300 ms and all clients waited: the config change of topics/orders took 300 ms"
+    ]
 
 
 # -- who may refuse
