@@ -10,28 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import Any, Final, Protocol
 
 from barnabas.errors import KafkaError
-from barnabas.network.config import NetworkConfig
+from barnabas.network.connection_context import ConnectionContext
 from barnabas.network.direct_socket import DirectSocket, of_transport
-from barnabas.network.exchange import Dispatcher, Exchange
-from barnabas.network.frames import FrameReader, InvalidFrame
-from barnabas.network.idle_connections import IdleConnections
-from barnabas.network.metrics import ListenerMetrics
-from barnabas.network.receive_memory import ReceiveMemory
-from barnabas.network.request_gate import RequestGate
+from barnabas.network.exchange import Exchange
+from barnabas.network.frames import InvalidFrame
 from barnabas.network.streamed import UNSENDABLE, Buffer, ResponseStream, discard
 from barnabas.protocol.slices import Streamed
 
 # The number of small frames that a connection handles before others get their turn.
 FRAMES_PER_TURN: Final = 64
 
-# In one iteration of the loop the large requests of all connections of a listener receive about this many bytes, in pieces of the second
-# size. A socket can hold tens of megabytes, and copying one takes about 0.3 ms.
-RECEIVED_PER_TURN: Final = 2 << 20
+# Large requests are received in pieces of this size. The context bounds what all connections of a listener receive in one iteration.
 RECEIVED_AT_ONCE: Final = 256 << 10
 
 # Up to this size, joining the buffers is cheaper than writing many.
@@ -68,60 +62,6 @@ class Transport(Protocol):
     def resume_reading(self) -> None: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
-
-
-class ConnectionContext:
-    """The objects that all connections of one listener share."""
-
-    def __init__(
-        self,
-        listener_name: str,
-        config: NetworkConfig,
-        dispatcher: Dispatcher,
-        gate: RequestGate,
-        receive_memory: ReceiveMemory,
-        metrics: ListenerMetrics,
-        idle: IdleConnections[Connection],
-        receive_view: memoryview,
-        loop: Any,  # an asyncio.AbstractEventLoop, or a simulated one: compiled code would check the class
-        monotonic_ms: Callable[[], int],
-        opened: Callable[[Connection], None],
-        closed: Callable[[Connection], None],
-    ) -> None:
-        self.listener_name = listener_name
-        self.config = config
-        self.dispatcher = dispatcher
-        self.gate = gate
-        self.receive_memory = receive_memory
-        self.metrics = metrics
-        self.idle = idle
-        self.receive_view = receive_view
-        self.loop = loop
-        self.monotonic_ms = monotonic_ms
-        self.opened = opened
-        self.closed = closed
-        self.pipelined_requests_max = config.pipelined_requests_max
-        self.write_high_water_bytes = config.write_high_water_bytes
-        limits = config.listener_limits.get(listener_name)
-        self._unauthenticated_max_bytes = None if limits is None else limits.unauthenticated_request_max_bytes
-        self.requires_authentication = self._unauthenticated_max_bytes is not None
-        self._received_in_turn = 0
-
-    def new_frame_reader(self) -> FrameReader:
-        """Bounds the frames of a peer that has to authenticate itself first."""
-        if self._unauthenticated_max_bytes is None:
-            return FrameReader(self.config.socket_request_max_bytes)
-        return FrameReader(self._unauthenticated_max_bytes, "sasl.server.max.receive.size")
-
-    def is_turn_over(self, received: int) -> bool:
-        """Counts received bytes of large requests. Returns whether this iteration of the loop has received enough of them."""
-        if self._received_in_turn == 0:
-            self.loop.call_soon(self._begin_turn)
-        self._received_in_turn += received
-        return self._received_in_turn >= RECEIVED_PER_TURN
-
-    def _begin_turn(self) -> None:
-        self._received_in_turn = 0
 
 
 class Connection:

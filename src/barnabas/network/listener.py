@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from barnabas.endpoint import EndPoint, host_and_port
 from barnabas.network.config import INT_MAX, NetworkConfig
-from barnabas.network.connection import Connection, ConnectionContext
+from barnabas.network.connection import Connection
+from barnabas.network.connection_context import ConnectionContext
 from barnabas.network.connection_quotas import ConnectionQuotas, Verdict, normalised_ip
 from barnabas.network.descriptors import DescriptorGuard
 from barnabas.network.event_loop import new_socket, protocol_of

@@ -15,7 +15,8 @@ from typing import Final
 
 from barnabas.endpoint import EndPoint
 from barnabas.network.config import UNLIMITED, NetworkConfig
-from barnabas.network.connection import Connection, ConnectionContext
+from barnabas.network.connection import Connection
+from barnabas.network.connection_context import ConnectionContext
 from barnabas.network.connection_quotas import AddressRates, ConnectionQuotas
 from barnabas.network.descriptors import DescriptorGuard
 from barnabas.network.exchange import Dispatcher

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from barnabas.errors import KafkaError
-from barnabas.network.connection import RECEIVED_AT_ONCE, RECEIVED_PER_TURN, Connection
+from barnabas.network.connection import RECEIVED_AT_ONCE, Connection
+from barnabas.network.connection_context import RECEIVED_PER_TURN
 from barnabas.network.exchange import Exchange
 from barnabas.network.frames import IN_PLACE_MIN
 from tests.unit.network.harness import Client, Clock, Echo, Keeper, client_of, framed, serving, the_connection, until
