@@ -26,6 +26,8 @@ FOUND: dict[Callable[[], Any], int] = {
     mistakes.never_compare_epochs: 8,
     mistakes.give_wall_time_to_housekeeping: 23,
     mistakes.take_a_shortage_for_a_failed_disk: 29,
+    mistakes.charge_a_client_that_has_not_authenticated: 2,
+    mistakes.measure_a_throttle_only_when_bytes_are_counted: 12,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.simulation.disk import SimulatedFiles
+from barnabas.simulation.disk import DiskEvent, SimulatedFiles
 from barnabas.storage.compaction.cleaner import Cleaning
 from barnabas.storage.compaction.manager import CleanerConfig, CleanerManager
 from barnabas.storage.compaction.states import VALID_PREVIOUS_STATES, CleaningState, CleaningStates
@@ -329,11 +329,16 @@ def test_a_checkpoint_that_cannot_be_written_is_reported(broker: Broker) -> None
 
 def test_logs_that_are_compacted_no_longer_are_noted_with_one_write_for_each_directory(broker: Broker) -> None:
     logs = [broker.log(TopicPartition("t", number), log_dir=(DIR, OTHER_DIR)[number % 2]) for number in range(6)]
-    files = broker.files
-    writes: list[str] = []
-    files.fail_when(lambda event: bool(event.kind == "rename" and "cleaner-offset-checkpoint" in event.path and writes.append(event.path)))
+    renames: list[str] = []
+
+    def note(event: DiskEvent) -> bool:
+        if event.kind == "rename" and "cleaner-offset-checkpoint" in event.path:
+            renames.append(event.path)
+        return False
+
+    broker.files.fail_when(note)
     broker.cleaner.retired(logs)
-    assert len(writes) == 2
+    assert len(renames) == 2
     for number, log_dir in enumerate((DIR, OTHER_DIR)):
         assert set(broker.checkpoint(log_dir)) == {log.partition for log in logs[number::2]}
 
