@@ -11,19 +11,19 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
+from barnabas.coordinator.partition_log import NO_TRANSACTION, CoordinatorPartitionLog, TransactionProducer
 from barnabas.coordinator.result import Clock, CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.shard_timer import Scheduled, Scheduler, ShardTimer
 from barnabas.errors import CoordinatorLoadInProgress, CorruptRecord, KafkaError, NotCoordinator, RecordTooLarge, RequestTimedOut
 from barnabas.protocol.coordinator_log import GROUP_RECORDS, RecordTypes
 from barnabas.protocol.errors import UnsupportedVersion
-from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Batch, read_intact_batches
+from barnabas.records.batch import NO_PRODUCER_ID, Batch, read_intact_batches
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import ABORT, COMMIT, end_txn_marker, parse_control_type
 from barnabas.records.reader import read_records
 from barnabas.records.record import Record as StoredRecord
-from barnabas.storage.producers.append import TRANSACTION_VERSION_UNKNOWN
-from barnabas.storage.producers.verification import VerificationGuard
 from barnabas.topic_name import CONSUMER_OFFSETS
 
 RECORDS_PER_SLICE: Final = 1_000  # loading yields to the event loop after this many records
@@ -34,54 +34,6 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 Fail = Callable[[Exception], None]
-
-
-class TransactionProducer(NamedTuple):
-    """The producer in whose transaction the records of a write belong. `guard` is issued by the log and proves that the transaction
-    coordinator has verified the partition. `transaction_version` says how to interpret the epoch of an end marker."""
-
-    producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = NO_PRODUCER_EPOCH
-    guard: VerificationGuard | None = None
-    transaction_version: int = TRANSACTION_VERSION_UNKNOWN
-
-
-NO_TRANSACTION: Final = TransactionProducer()
-
-
-class CoordinatorPartitionLog(Protocol):
-    """The partitions of the coordinator's topic, as the runtime uses them. All calls are synchronous, on the event loop."""
-
-    def append(self, partition: int, batch: bytes, producer: TransactionProducer = NO_TRANSACTION) -> int:
-        """Append one batch as leader and return the offset of its first record. Raises the KafkaError a producer would receive."""
-
-    def high_watermark(self, partition: int) -> int: ...
-
-    def max_batch_size(self, partition: int) -> int:
-        """max.message.bytes of the topic."""
-
-    def log_start_offset(self, partition: int) -> int: ...
-
-    def log_end_offset(self, partition: int) -> int:
-        """-1 when this broker is not the leader."""
-
-    def read(self, partition: int, offset: int, max_bytes: int) -> bytes:
-        """Whole batches starting with the one that contains `offset`, at least one; empty at the end of the log. Raises CorruptRecord
-        where the log is damaged."""
-
-    def next_segment(self, partition: int, offset: int) -> int:
-        """The base offset of the segment after the one that contains `offset`, or the log end offset."""
-
-
-class Scheduled(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Scheduler(Protocol):
-    def monotonic_ms(self) -> int:
-        """The monotonic clock that measures the delays."""
-
-    def call_later(self, delay_ms: int, action: Callable[[], None]) -> Scheduled: ...
 
 
 class CoordinatorShard(Protocol):
@@ -97,74 +49,6 @@ class CoordinatorShard(Protocol):
 
 
 S = TypeVar("S", bound=CoordinatorShard)
-
-
-class _Entry:
-    """One timer of a shard. It is due at `due_ms`; the scheduler calls it at `wakes_ms`, which may be earlier."""
-
-    __slots__ = ("action", "due_ms", "key", "scheduled", "timer", "wakes_ms")
-
-    def __init__(self, timer: ShardTimer, key: str, due_ms: int, action: TimerAction) -> None:
-        self.timer = timer
-        self.key = key
-        self.due_ms = due_ms
-        self.wakes_ms = due_ms
-        self.action = action
-        self.scheduled: Scheduled | None = None
-
-    def fire(self) -> None:
-        self.timer.fired(self)
-
-
-class ShardTimer:
-    """The timers of one shard. Unloading the shard cancels them all.
-
-    Most are session timers, which every request of a member postpones and which hardly ever expire. So a postponed timer keeps its entry
-    in the scheduler; when that fires early, the timer is scheduled again for its due time.
-    """
-
-    def __init__(self, scheduler: Scheduler, run: Callable[[str, TimerAction], None]) -> None:
-        self._scheduler = scheduler
-        self._run = run
-        self._entries: dict[str, _Entry] = {}
-
-    def schedule(self, key: str, delay_ms: int, action: TimerAction) -> None:
-        due_ms = self._scheduler.monotonic_ms() + max(delay_ms, 0)
-        entry = self._entries.get(key)
-        if entry is not None and entry.wakes_ms <= due_ms:
-            entry.due_ms = due_ms
-            entry.action = action
-            return
-        self.cancel(key)
-        entry = _Entry(self, key, due_ms, action)
-        entry.scheduled = self._scheduler.call_later(max(delay_ms, 0), entry.fire)
-        self._entries[key] = entry
-
-    def cancel(self, key: str) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None and entry.scheduled is not None:
-            entry.scheduled.cancel()
-            entry.scheduled = None
-
-    def cancel_all(self) -> None:
-        for key in list(self._entries):
-            self.cancel(key)
-
-    def is_scheduled(self, key: str) -> bool:
-        return key in self._entries
-
-    def fired(self, entry: _Entry) -> None:
-        remaining_ms = entry.due_ms - self._scheduler.monotonic_ms()
-        if remaining_ms > 0:
-            entry.wakes_ms = entry.due_ms
-            entry.scheduled = self._scheduler.call_later(remaining_ms, entry.fire)
-            return
-        entry.scheduled = None
-        del self._entries[entry.key]
-        self._run(entry.key, entry.action)
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
 
 class _Completion:

@@ -12,7 +12,9 @@ from barnabas.coordinator.group.config import GroupCoordinatorConfig
 from barnabas.coordinator.group.coordinator import GroupCoordinator
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
 from barnabas.coordinator.metrics import NoMetrics
-from barnabas.coordinator.runtime import NO_TRANSACTION, CoordinatorRuntime, ShardTimer, TransactionProducer
+from barnabas.coordinator.partition_log import NO_TRANSACTION, TransactionProducer
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.coordinator.shard_timer import ShardTimer
 from barnabas.protocol.messages.heartbeat_request import HeartbeatRequest
 from barnabas.protocol.messages.heartbeat_response import HeartbeatResponse
 from barnabas.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol

@@ -12,7 +12,8 @@ from barnabas.coordinator.group.config import GroupCoordinatorConfig, MigrationP
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.group.offsets import OFFSET_COMMIT
 from barnabas.coordinator.result import CoordinatorRecord, CoordinatorResult, TimerAction
-from barnabas.coordinator.runtime import RECORDS_PER_SLICE, SKIPS_LOGGED_MAX, ShardTimer
+from barnabas.coordinator.runtime import RECORDS_PER_SLICE, SKIPS_LOGGED_MAX
+from barnabas.coordinator.shard_timer import ShardTimer
 from barnabas.errors import CoordinatorNotAvailable, KafkaStorageError
 from barnabas.java_hash import java_hash
 from barnabas.protocol.coordinator_records.offset_commit_key import OffsetCommitKey

@@ -13,7 +13,7 @@ from typing import Final
 
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.replication.replica_manager import ACKS_LEADER, ReplicaManager
-from barnabas.coordinator.runtime import NO_TRANSACTION, TransactionProducer
+from barnabas.coordinator.partition_log import NO_TRANSACTION, TransactionProducer
 from barnabas.errors import NotLeaderOrFollower
 from barnabas.storage.log.fetch import FetchIsolation
 from barnabas.storage.log.log import Log

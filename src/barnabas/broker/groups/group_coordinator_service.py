@@ -24,7 +24,8 @@ from barnabas.coordinator.group.group_metrics import MODERN, group_counts
 from barnabas.coordinator.group.group_table import GroupTable
 from barnabas.coordinator.group.regex_queue import RegexQueue
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
-from barnabas.coordinator.runtime import CoordinatorRuntime, ShardTimer
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.coordinator.shard_timer import ShardTimer
 from barnabas.topic_name import CONSUMER_OFFSETS
 
 

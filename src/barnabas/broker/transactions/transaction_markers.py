@@ -23,7 +23,8 @@ from barnabas.broker.topics.metadata_cache import MetadataCache
 from barnabas.coordinator.faults import error_code
 from barnabas.coordinator.gather import Gather
 from barnabas.coordinator.group.coordinator import GroupCoordinator
-from barnabas.coordinator.runtime import Scheduler, TransactionProducer
+from barnabas.coordinator.partition_log import TransactionProducer
+from barnabas.coordinator.shard_timer import Scheduler
 from barnabas.coordinator.transaction.markers import Marker
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.slices import Records

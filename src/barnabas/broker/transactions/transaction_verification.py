@@ -20,7 +20,7 @@ from barnabas.broker.clock import Clock
 from barnabas.broker.config import DynamicBrokerConfig
 from barnabas.broker.replication.replica_manager import ReplicaManager
 from barnabas.broker.topics.metadata_cache import MetadataCache
-from barnabas.coordinator.runtime import Scheduler
+from barnabas.coordinator.shard_timer import Scheduler
 from barnabas.errors import KafkaError, NotLeaderOrFollower
 from barnabas.metrics.histogram import Histogram
 from barnabas.protocol.errors import ErrorCode

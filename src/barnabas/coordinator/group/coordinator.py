@@ -19,8 +19,9 @@ from barnabas.coordinator.group.consumer.heartbeat_epochs import validate_heartb
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.group.group_metrics import group_gauges, partition_gauges
 from barnabas.coordinator.group.shard import ConsumerPart, GroupCoordinatorShard
+from barnabas.coordinator.partition_log import TransactionProducer
 from barnabas.coordinator.result import CoordinatorResult
-from barnabas.coordinator.runtime import CoordinatorRuntime, TransactionProducer
+from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.errors import CoordinatorNotAvailable, InvalidGroupId, KafkaError
 from barnabas.protocol.errors import ErrorCode, UnsupportedVersion
 from barnabas.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup

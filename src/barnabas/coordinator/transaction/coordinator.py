@@ -15,8 +15,10 @@ from barnabas.coordinator.expression import ExpressionError, compile_expression
 from barnabas.coordinator.faults import client_error_code
 from barnabas.coordinator.group.group import partition_for
 from barnabas.coordinator.memory_account import MemoryAccount
+from barnabas.coordinator.partition_log import CoordinatorPartitionLog
 from barnabas.coordinator.result import Clock, CoordinatorResult
-from barnabas.coordinator.runtime import CoordinatorPartitionLog, CoordinatorRuntime, Scheduler, ShardTimer
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.coordinator.shard_timer import Scheduler, ShardTimer
 from barnabas.coordinator.transaction.config import TransactionConfig
 from barnabas.coordinator.transaction.decisions import Expected, TransactionRefused
 from barnabas.coordinator.transaction.markers import MarkerSender

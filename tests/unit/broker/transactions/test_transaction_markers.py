@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.transactions.transaction_markers import PARTITIONS_PER_TURN
-from barnabas.coordinator.runtime import NO_TRANSACTION, TransactionProducer
+from barnabas.coordinator.partition_log import NO_TRANSACTION, TransactionProducer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,

@@ -20,7 +20,7 @@ from barnabas.coordinator.group.group_memory import (
     REGEX_TOPIC_BYTES,
 )
 from barnabas.coordinator.group.shard import GroupCoordinatorShard
-from barnabas.coordinator.runtime import TransactionProducer
+from barnabas.coordinator.partition_log import TransactionProducer
 from barnabas.errors import CoordinatorNotAvailable, GroupMaxSizeReached, KafkaError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit_request import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.config_def import LONG_MAX
-from barnabas.coordinator.runtime import TransactionProducer
+from barnabas.coordinator.partition_log import TransactionProducer
 from barnabas.errors import KafkaError, NotLeaderOrFollower, RecordBatchTooLarge, RecordTooLarge
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
