@@ -356,7 +356,7 @@ def _resource_type(kind: str) -> Any:
 
 
 def _entries(admin: Admin, kind: str, name: str, *, synonyms: bool, everything: bool) -> list[Any]:
-    """The settings of a resource by name; without `everything` those that somebody has set for it."""
+    """The settings of a resource by name; without `everything` those that are set for it."""
     from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigSource
 
     if kind == TOPICS and name:

@@ -104,7 +104,7 @@ class AclStore:
     async def _try_to_change(
         self, changes: Mapping[ResourcePattern, Change], errors: dict[ResourcePattern, KafkaError | None]
     ) -> list[ResourcePattern]:
-        """Returns the patterns that somebody else has changed in the meantime."""
+        """Returns the patterns that another writer has changed in the meantime."""
         try:
             before = await self._read(list(changes))
         except TreeError as error:

@@ -1,6 +1,6 @@
 """Kafka's SaslServerAuthenticator: the state of one authentication, which decides about each frame of the connection.
 
-A client sends ApiVersions, if it wants, and SaslHandshake. After SaslHandshake version 1 tokens are in SaslAuthenticate requests. After
+A client may send ApiVersions, and sends SaslHandshake. After SaslHandshake version 1 tokens are in SaslAuthenticate requests. After
 version 0 they are the whole frame, as for clients before Kafka 1.0. A client of Kafka 0.9 sends no request at all, only tokens of GSSAPI.
 
 It does no I/O and reads no clock: `SaslListener` carries out the steps.

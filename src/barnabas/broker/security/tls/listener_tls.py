@@ -104,7 +104,7 @@ def _made_by(config: ListenerTlsConfig, factory: str) -> ssl.SSLContext:
 
 
 def _warn_if_all_authorities_are_trusted(config: ListenerTlsConfig) -> None:
-    """As in Java. It is hardly what an operator wants who lets clients in by their certificates."""
+    """Warns of a default that is Java's: with certificates as identities, every authority of the system could issue one."""
     settings = config.settings
     if config.client_auth in ("requested", "required") and not any(
         settings[f"ssl.truststore.{name}"] for name in ("location", "certificates")
