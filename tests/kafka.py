@@ -165,8 +165,8 @@ def _check_java() -> None:
     advice = f"install a JDK {JAVA_VERSION_MIN} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
     if not shutil.which("java") or not shutil.which("javac"):
         raise Unavailable(f"Apache Kafka needs Java: {advice}")
-    told = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
-    major = re.search(r'version "(\d+)', told)
+    output = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    major = re.search(r'version "(\d+)', output)
     if not major or int(major[1]) < JAVA_VERSION_MIN:
         raise Unavailable(f"Apache Kafka {VERSION} needs a newer Java than the one found: {advice}")
 

@@ -324,57 +324,57 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         metrics = ["--override", "metrics.listener=http://localhost:0"]  # the default port of a broker that another test runs is a warning
-        code, _, told = failed("up", "--host", "127.0.0.1", "--port", port, "--data", str(tmp_path / "data"), *metrics)
+        code, _, stderr = failed("up", "--host", "127.0.0.1", "--port", port, "--data", str(tmp_path / "data"), *metrics)
     assert code == ExitCode.ADDRESS_UNAVAILABLE
-    assert told.count("\n") == 1
-    assert "stop what listens there, or set another port with --port" in told
+    assert stderr.count("\n") == 1
+    assert "stop what listens there, or set another port with --port" in stderr
 
 
 def test_a_host_that_is_not_here(tmp_path: Path) -> None:
-    code, _, told = failed("up", "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path / "data"))
+    code, _, stderr = failed("up", "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path / "data"))
     assert code == ExitCode.ADDRESS_UNAVAILABLE
-    assert "correct --host" in told
+    assert "correct --host" in stderr
 
 
 def test_a_directory_in_use(tmp_path: Path) -> None:
     with running(tmp_path, *up(tmp_path)):
-        code, _, told = failed(*up(tmp_path))
+        code, _, stderr = failed(*up(tmp_path))
     assert code == ExitCode.DIRECTORY_IN_USE
-    assert told.count("\n") == 1
-    assert "stop it, or give this one a directory of its own with --data" in told
+    assert stderr.count("\n") == 1
+    assert "stop it, or give this one a directory of its own with --data" in stderr
 
 
 def test_a_directory_of_another_node(tmp_path: Path) -> None:
     with running(tmp_path, *up(tmp_path)) as broker:
         broker.stop()
-    code, _, told = failed(*up(tmp_path, "--override", "broker.id=2"))
+    code, _, stderr = failed(*up(tmp_path, "--override", "broker.id=2"))
     assert code == ExitCode.FOREIGN_DIRECTORY
-    assert told.count("\n") == 1
-    assert "make sure your configured broker.id matches" in told
+    assert stderr.count("\n") == 1
+    assert "make sure your configured broker.id matches" in stderr
 
 
 def test_a_directory_of_apache_kafka(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n")
-    code, _, told = failed(*up(tmp_path))
+    code, _, stderr = failed(*up(tmp_path))
     assert code == ExitCode.FOREIGN_DIRECTORY
-    assert f"barnabas adopt {data}" in told
+    assert f"barnabas adopt {data}" in stderr
 
 
 def test_a_log_whose_directory_names_no_partition(tmp_path: Path) -> None:
     (tmp_path / "data" / "holiday pictures").mkdir(parents=True)
     (tmp_path / "data" / "holiday pictures" / "00000000000000000000.log").write_bytes(b"")
-    code, _, told = failed(*up(tmp_path))
+    code, _, stderr = failed(*up(tmp_path))
     assert code == ExitCode.FOREIGN_DIRECTORY
-    assert told.count("\n") == 1
+    assert stderr.count("\n") == 1
 
 
 def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file")
-    code, _, told = failed("up", "--port", "0", "--data", str(tmp_path / "data" / "logs"))
+    code, _, stderr = failed("up", "--port", "0", "--data", str(tmp_path / "data" / "logs"))
     assert code == ExitCode.DISK_UNUSABLE
-    assert told.rstrip().splitlines()[-1].endswith("name another directory with --data")
+    assert stderr.rstrip().splitlines()[-1].endswith("name another directory with --data")
 
 
 @pytest.mark.parametrize(
@@ -387,16 +387,16 @@ def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_setting(tmp_path: Path, override: str, code: int, fix: str) -> None:
-    ended, out, told = failed(*up(tmp_path, "--override", override))
-    assert (ended, out, told.count("\n")) == (code, "", 1)
-    assert told.startswith("barnabas: ")
-    assert fix in told
+    ended, out, stderr = failed(*up(tmp_path, "--override", override))
+    assert (ended, out, stderr.count("\n")) == (code, "", 1)
+    assert stderr.startswith("barnabas: ")
+    assert fix in stderr
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    code, _, told = failed("server", str(tmp_path / "server.properties"))
+    code, _, stderr = failed("server", str(tmp_path / "server.properties"))
     assert code == ExitCode.INVALID_CONFIG
-    assert "name a server.properties file that can be read" in told
+    assert "name a server.properties file that can be read" in stderr
 
 
 def test_losing_every_directory_ends_it_with_a_code_of_its_own(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_the_variable_names_the_cluster(bootstrap: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("BARNABAS_BOOTSTRAP_SERVERS", bootstrap)
     assert cli.main(["topics", "--list", "--exclude-internal"]) == 0
-    told = capsys.readouterr()
-    assert told.out == "orders\n"
-    assert told.err == f"barnabas: no --bootstrap-server: using {bootstrap} from $BARNABAS_BOOTSTRAP_SERVERS\n"
+    captured = capsys.readouterr()
+    assert captured.out == "orders\n"
+    assert captured.err == f"barnabas: no --bootstrap-server: using {bootstrap} from $BARNABAS_BOOTSTRAP_SERVERS\n"
 
 
 def test_the_file_names_the_cluster_and_its_settings(
@@ -57,8 +57,8 @@ def test_an_end_without_records_is_no_limit_for_the_connection(bootstrap: str, c
 @pytest.mark.parametrize("tool", ["get-offsets", "kafka-get-offsets", "kafka-run-class kafka.tools.GetOffsetShell"])
 def test_the_end_of_a_topic_is_found_by_the_option_of_kafka_3(tool: str, bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*tool.split(), "--broker-list", bootstrap, "--topic", "orders"]) == 0
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("orders:0:0\n", "")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("orders:0:0\n", "")
 
 
 @pytest.mark.parametrize(

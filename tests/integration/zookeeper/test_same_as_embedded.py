@@ -67,16 +67,16 @@ async def _told(tree: Any, history: list[tuple[int, list[TreeRequest[Any]]]]) ->
     events: list[list[WatchedEvent]] = [[] for _ in range(SESSIONS)]
     sessions = [await tree.open_session(each.append) for each in events]
     owners = {session.session_id: number for number, session in enumerate(sessions, 1)}
-    told: list[Any] = []
+    observed: list[Any] = []
     for number, requests in history:
-        told.append([_plain(response, owners) for response in await sessions[number].handle(requests)])
+        observed.append([_plain(response, owners) for response in await sessions[number].handle(requests)])
         for session in sessions:  # what was committed before a session's own write is told to it before the answer
             await session.handle([SetData("/nowhere", b"")])
-        told.append([sorted((event.type.value, event.path) for event in each) for each in events])
+        observed.append([sorted((event.type.value, event.path) for event in each) for each in events])
         for each in events:
             each.clear()
     await tree.close()
-    return told
+    return observed
 
 
 def _plain(response: TreeResponse[Any], owners: dict[int, int]) -> Any:

@@ -41,9 +41,9 @@ async def test_a_thousand_topics_are_created_loaded_and_deleted(tmp_path: Path) 
         assert len(world.channel.leader_and_isr(0)) == 10 * TOPICS
         world.tree.close_now()
     async with controlling(0, tree=open_embedded(path, lambda: 0)) as world:
-        told = world.channel.leader_and_isr(0)
-        assert len(told) == 10 * TOPICS
-        assert not any(state.is_new for state in told.values())
+        requests = world.channel.leader_and_isr(0)
+        assert len(requests) == 10 * TOPICS
+        assert not any(state.is_new for state in requests.values())
         assert len(world.channel.sent) == 3  # metadata of brokers, then all partitions in one request, then their metadata in one
         mark_all(world)
         await world.settle()

@@ -147,10 +147,10 @@ def _make_node(files: SimulatedFiles, directory: str, node: int, topics: Topics)
 
 def convert(files: AnyFiles, brokers: int, *, dry_run: bool = False) -> list[ConversionPlan | ConversionJournal]:
     """What was planned, and what was finished that an earlier run had begun."""
-    told: list[ConversionPlan | ConversionJournal] = []
+    calls: list[ConversionPlan | ConversionJournal] = []
     converter = Converter(files, DATA, FileStore(files), random.Random(1), NOW)
-    converter.convert(Layout(brokers), ConversionProgress(told.append, told.append), dry_run=dry_run)
-    return told
+    converter.convert(Layout(brokers), ConversionProgress(calls.append, calls.append), dry_run=dry_run)
+    return calls
 
 
 def records(files: SimulatedFiles) -> dict[str, dict[int, int]]:

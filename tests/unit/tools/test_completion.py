@@ -71,8 +71,8 @@ def test_without_a_broker_no_topic_is_offered_and_nothing_is_said(capfd: pytest.
 
 def test_settings_are_known_without_a_broker() -> None:
     command = [sys.executable, "-m", "barnabas", "completion", "names", "settings", "topics", "--bootstrap-server", NO_BROKER, "--config"]
-    told = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout.split()
-    assert "retention.ms" in told and "log.retention.ms" not in told
+    output = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout.split()
+    assert "retention.ms" in output and "log.retention.ms" not in output
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

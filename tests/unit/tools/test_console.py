@@ -103,8 +103,8 @@ def test_a_record_is_its_value() -> None:
 
 def test_a_record_with_everything() -> None:
     shown = {f"print_{part}": "true" for part in ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key")}
-    told = printed(record(headers=(("a", b"1"), ("b", None))), **shown)
-    assert told == b"CreateTime:1000\tPartition:1\tOffset:5\tDelivery:NOT_PRESENT\tEpoch:NOT_PRESENT\ta:1,b:null\tk\tv\n"
+    output = printed(record(headers=(("a", b"1"), ("b", None))), **shown)
+    assert output == b"CreateTime:1000\tPartition:1\tOffset:5\tDelivery:NOT_PRESENT\tEpoch:NOT_PRESENT\ta:1,b:null\tk\tv\n"
 
 
 def test_null_has_a_literal() -> None:

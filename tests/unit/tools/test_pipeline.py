@@ -152,8 +152,8 @@ def test_a_zip_is_plain_python_that_can_be_imported_from_it(tmp_path: Path, caps
     assert not [name for name in names if name.endswith((".so", ".pyc"))]
     code = "import barnabas.records.builder as module, pyspark_barnabas.pipelines; print(module.__file__)"
     environment = {**os.environ, "PYTHONPATH": str(target)}
-    told = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == f"{target}/barnabas/records/builder.py"
+    output = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert output.stdout.strip() == f"{target}/barnabas/records/builder.py"
 
 
 def test_a_tar_holds_the_dependencies_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -530,17 +530,17 @@ def test_a_consumer_without_a_group_cannot_commit(stage: Stage) -> None:
 
 @both_protocols
 def test_interceptors_are_told_what_was_committed(stage: Stage, protocol: dict[str, object]) -> None:
-    told: list[dict[TopicPartition, OffsetAndMetadata]] = []
+    calls: list[dict[TopicPartition, OffsetAndMetadata]] = []
 
     class Interceptor(ConsumerInterceptor):
         def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-            told.append(dict(offsets))
+            calls.append(dict(offsets))
 
     stage.produce(2)
     one = stage.consumer(protocol, interceptor_classes=[Interceptor])
     until("all is read", lambda: one.assignment() != set() and one.position(stage.partition(0)) == 2, one)
     one.commit_sync()
-    assert [(offsets[stage.partition(0)].offset, len(offsets)) for offsets in told] == [(2, 4)]
+    assert [(offsets[stage.partition(0)].offset, len(offsets)) for offsets in calls] == [(2, 4)]
 
 
 @both_protocols

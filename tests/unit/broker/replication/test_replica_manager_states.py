@@ -33,13 +33,13 @@ def test_the_controller_makes_a_leader_with_a_log_of_its_topic(replicas: Replica
 
 
 def test_those_who_asked_are_told_of_new_leaders_and_followers(replicas: Replicas) -> None:
-    told: list[tuple[list[TopicPartition], list[TopicPartition]]] = []
+    calls: list[tuple[list[TopicPartition], list[TopicPartition]]] = []
     replicas.manager.on_leadership_change.append(
-        lambda leaders, followers: told.append(([one.partition for one in leaders], [one.partition for one in followers]))
+        lambda leaders, followers: calls.append(([one.partition for one in leaders], [one.partition for one in followers]))
     )
     replicas.lead()
     replicas.lead(leader=2, epoch=1, replicas=(1, 2))
-    assert told == [([TP], []), ([], [TP])]
+    assert calls == [([TP], []), ([], [TP])]
 
 
 def test_an_old_controller_is_refused(replicas: Replicas) -> None:

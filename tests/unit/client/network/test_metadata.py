@@ -64,12 +64,12 @@ def test_begins_with_the_bootstrap_addresses_under_negative_ids() -> None:
 
 def test_an_answer_replaces_the_snapshot_and_tells() -> None:
     known = metadata(ManualClock())
-    told: list[object] = []
-    known.on_update.append(told.append)
+    calls: list[object] = []
+    known.on_update.append(calls.append)
     known.set_topics(["t"])
     answer(known, topic("t", partition(0), partition(1, leader=2)))
     cluster = known.cluster
-    assert told == [cluster] and known.update_version == 1
+    assert calls == [cluster] and known.update_version == 1
     assert (cluster.cluster_id, cluster.controller, cluster.topic_id("t")) == ("the-cluster", Node(1, "host-1", 9092), ID)
     assert cluster.leader_for(TopicPartition("t", 1)) == Node(2, "host-2", 9092)
     assert cluster.topic_name(ID) == "t"

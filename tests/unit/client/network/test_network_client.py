@@ -150,16 +150,16 @@ def test_the_second_bootstrap_address_serves_where_the_first_is_dead() -> None:
 
 def test_on_ready_and_on_disconnect_tell() -> None:
     async def test(peer: Peer, client: NetworkClient) -> None:
-        told: list[object] = []
-        client.on_ready.append(told.append)
-        client.on_disconnect.append(lambda node_id, error: told.append((node_id, type(error))))
+        calls: list[object] = []
+        client.on_ready.append(calls.append)
+        client.on_disconnect.append(lambda node_id, error: calls.append((node_id, type(error))))
         assert not client.send_nowait(-1, ASK, lambda answer, error: None)
-        while not told:
+        while not calls:
             await client.wait_for_change(1000)
         peer.drop()
-        while len(told) < 2:
+        while len(calls) < 2:
             await client.wait_for_change(1000)
-        assert told[:2] == [-1, (-1, Disconnected)]
+        assert calls[:2] == [-1, (-1, Disconnected)]
 
     with_peer(test)
 

@@ -21,8 +21,8 @@ def test_a_missing_command_is_too_few_arguments() -> None:
 
 
 def test_an_unknown_command_is_shown_the_known_ones() -> None:
-    told = refusal(cluster.build_parser(), "cats")
-    assert told == "invalid choice: 'cats' (choose from 'cluster-id', 'unregister', 'list-endpoints')"
+    message = refusal(cluster.build_parser(), "cats")
+    assert message == "invalid choice: 'cats' (choose from 'cluster-id', 'unregister', 'list-endpoints')"
 
 
 def test_a_missing_option_is_named() -> None:
@@ -30,8 +30,8 @@ def test_a_missing_option_is_named() -> None:
 
 
 def test_one_of_several_options_is_missing() -> None:
-    told = refusal(features.build_parser(), "describe")
-    assert told == "one of the arguments --bootstrap-server --bootstrap-controller is required"
+    message = refusal(features.build_parser(), "describe")
+    assert message == "one of the arguments --bootstrap-server --bootstrap-controller is required"
 
 
 def test_an_unknown_option_is_named() -> None:
@@ -39,8 +39,8 @@ def test_an_unknown_option_is_named() -> None:
 
 
 def test_what_is_no_number_is_refused() -> None:
-    told = refusal(cluster.build_parser(), "unregister -b x:1 --id first")
-    assert told == "argument --id/-i: could not convert 'first' to Integer (For input string: \"first\")"
+    message = refusal(cluster.build_parser(), "unregister -b x:1 --id first")
+    assert message == "argument --id/-i: could not convert 'first' to Integer (For input string: \"first\")"
 
 
 def test_a_number_too_large_for_java_is_refused() -> None:

@@ -187,7 +187,7 @@ def test_kafkas_script_runs_the_tool_by_kafkas_name(script: str, tmp_path: Path)
     (tmp_path / "barnabas").chmod(0o755)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / script).write_text((BIN / script).read_text())
-    told = subprocess.run(
+    output = subprocess.run(
         ["sh", tmp_path / "bin" / script, "--x"],
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
@@ -195,7 +195,7 @@ def test_kafkas_script_runs_the_tool_by_kafkas_name(script: str, tmp_path: Path)
         timeout=60,
     )
     tool = re.sub(r"\.sh$", "", script)
-    assert told.stdout == f"{tool} --x\n"
+    assert output.stdout == f"{tool} --x\n"
     assert tool.removeprefix("kafka-") in cli.tool_names()
 
 

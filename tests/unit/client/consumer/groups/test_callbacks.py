@@ -30,37 +30,37 @@ def invoker(listener: ConsumerRebalanceListener | None) -> ListenerInvoker:
 
 
 def test_a_listener_is_told_in_order_of_partitions() -> None:
-    told: list[Any] = []
+    calls: list[Any] = []
 
     class Listener(ConsumerRebalanceListener):
         def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-            told.append(partitions)
+            calls.append(partitions)
 
     asyncio.run(invoker(Listener()).assigned(P))
-    assert told == [sorted(P)]
+    assert calls == [sorted(P)]
 
 
 def test_a_listener_may_be_a_coroutine() -> None:
-    told: list[Any] = []
+    calls: list[Any] = []
 
     class Listener(ConsumerRebalanceListener):
         async def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
             await asyncio.sleep(0)
-            told.append(partitions)
+            calls.append(partitions)
 
     asyncio.run(invoker(Listener()).revoked(P))
-    assert told == [sorted(P)]
+    assert calls == [sorted(P)]
 
 
 def test_what_is_lost_counts_as_revoked_unless_the_listener_says_otherwise() -> None:
-    told: list[Any] = []
+    calls: list[Any] = []
 
     class Listener(ConsumerRebalanceListener):
         def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-            told.append(partitions)
+            calls.append(partitions)
 
     asyncio.run(invoker(Listener()).lost(P))
-    assert told == [sorted(P)]
+    assert calls == [sorted(P)]
 
 
 def test_nobody_need_listen() -> None:

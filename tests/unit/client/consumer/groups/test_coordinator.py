@@ -114,10 +114,10 @@ def send(one: CoordinatorRequestManager) -> Coroutine[Any, Any, HeartbeatRespons
 def test_the_coordinator_is_found_and_connected_to() -> None:
     network = Network()
     one = coordinator(network)
-    told: list[str] = []
-    one.on_found.append(lambda: told.append("found"))
+    calls: list[str] = []
+    one.on_found.append(lambda: calls.append("found"))
     assert run(lambda: one.ensure_ready(in_ms(5000)))
-    assert (one.node, one.is_unknown, network.connections, told) == (NODE, False, [7], ["found"])
+    assert (one.node, one.is_unknown, network.connections, calls) == (NODE, False, [7], ["found"])
 
 
 def test_looking_goes_on_while_there_is_none() -> None:
