@@ -42,7 +42,7 @@ from barnabas.console.web.events import EventStreams
 from barnabas.console.web.guard import Guard, check_visit
 from barnabas.console.web.login import LoginPages
 from barnabas.console.web.menu import MENU
-from barnabas.console.web.routes import Access, Match, Route, RouteTable
+from barnabas.console.web.routes import Match, Route, RouteAccess, RouteTable
 from barnabas.console.web.sessions import Login, Visitors
 from barnabas.console.web.visit import House, Visit
 from barnabas.errors import KafkaError
@@ -123,7 +123,7 @@ def make_app(config: ConsoleConfig) -> Starlette:
 async def _page(request: Request) -> Response:
     visit, match = check_visit(request.scope)
     response = await _answer(request, visit, match)
-    if match.route.access is Access.CHANGE and response.status_code >= _STATUS_FAILED:
+    if match.route.access is RouteAccess.CHANGE and response.status_code >= _STATUS_FAILED:
         visit.audit("change-failed", f"{request.url.path}: status {response.status_code}, made perhaps in part")
     return response
 

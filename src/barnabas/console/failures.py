@@ -24,6 +24,10 @@ class Failure:
     fix: str
 
 
+class UnusableField(ValueError):
+    """A field of a form cannot be used; the message is a sentence for the person who filled it."""
+
+
 class NotThere(KafkaError):
     """The page's topic, group or broker does not exist; the message is a sentence about it."""
 

@@ -150,7 +150,7 @@ Pairs = dict[str, list[tuple[int, int]]]  # by file: what the index says, and wh
 
 
 @dataclass
-class Faults:
+class FileFaults:
     """The inconsistencies between files. They are printed after all files."""
 
     index_mismatches: Pairs = field(default_factory=dict)
@@ -177,7 +177,7 @@ class Dump:
     """One run of the tool: prints each file and collects the faults."""
 
     def __init__(self, settings: DumpSettings) -> None:
-        self.faults = Faults()
+        self.faults = FileFaults()
         self._settings = settings
         self._files = Files()
         self._kinds = {

@@ -115,7 +115,7 @@ def _check(options: Options) -> None:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ElectionOutcome:
     """What came of elections, by partition."""
 
     elected: list[str]
@@ -123,7 +123,7 @@ class Outcome:
     failed: dict[str, KafkaError]
 
     @classmethod
-    def of(cls, results: Mapping[TopicPartition, KafkaError | None]) -> Outcome:
+    def of(cls, results: Mapping[TopicPartition, KafkaError | None]) -> ElectionOutcome:
         by_name = {str(partition): results[partition] for partition in sorted(results)}
         failed = {
             partition: error for partition, error in by_name.items() if error is not None and error.code != ErrorCode.ELECTION_NOT_NEEDED
@@ -148,7 +148,7 @@ class Outcome:
         return 1 if failed else 0
 
 
-def elect(admin: Admin, election: str, partitions: Sequence[TopicPartition] | None) -> Outcome:
+def elect(admin: Admin, election: str, partitions: Sequence[TopicPartition] | None) -> ElectionOutcome:
     from barnabas.client.admin.topics.elections import ElectionType
 
     try:
@@ -162,7 +162,7 @@ def elect(admin: Admin, election: str, partitions: Sequence[TopicPartition] | No
             raise WrappedExecution(error) from error
         print(message)
         raise AdminCommandFailed(message) from error
-    return Outcome.of({partition: outcomes.errors.get(partition) for partition in outcomes})
+    return ElectionOutcome.of({partition: outcomes.errors.get(partition) for partition in outcomes})
 
 
 def parse_partitions(

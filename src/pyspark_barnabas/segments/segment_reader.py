@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
-class GroupPartition(InputPartition):
+class SegmentGroupPartition(InputPartition):
     """The partition that Spark passes to a task: one group of pieces."""
 
     def __init__(self, group: SegmentGroup) -> None:
@@ -67,14 +67,14 @@ class SegmentReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         logs = find_partitions(self._options.log_dirs, self._options.wants)
         groups = plan(logs, self._options, self.record_filter)
-        return [GroupPartition(group) for group in groups]
+        return [SegmentGroupPartition(group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with error_first():  # a generator: errors are raised when it is consumed
             yield from self._rows(partition)
 
     def _rows(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, GroupPartition):
+        if not isinstance(partition, SegmentGroupPartition):
             return  # the empty partition that Spark creates if there is nothing to read
         for rows in read_group(
             partition.group, self._columns(), check_crc=self._options.check_crc, skip_damage=not self._options.fail_on_data_loss

@@ -17,7 +17,7 @@ from barnabas.broker.exposition.http_server import HttpRequest, HttpResponse
 from barnabas.broker.security.access import CLUSTER_NAME, Access
 from barnabas.broker.security.authorizer.authorizer import Action
 from barnabas.broker.security.principal_builder import AuthenticationContext, PrincipalBuilder
-from barnabas.broker.security.sasl.passwords import Passwords, Source, TooManyChecks
+from barnabas.broker.security.sasl.passwords import Passwords, PasswordSource, TooManyChecks
 from barnabas.broker.security.session import Session
 from barnabas.endpoint import SecurityProtocol
 from barnabas.security.acl import ResourceType
@@ -70,7 +70,7 @@ class ScraperAccess:
             return False
         return await self.refusal(request) is None
 
-    def _session(self, request: HttpRequest, source: Source | None, username: str) -> Session:
+    def _session(self, request: HttpRequest, source: PasswordSource | None, username: str) -> Session:
         client = request.client
         if source is None:
             context = AuthenticationContext(self._security_protocol, self._listener_name, client.address, client.certificate)

@@ -416,7 +416,7 @@ class _SingleThreadGuard:
         self._lock.release()
 
 
-class _Job:
+class _ListenerCall:
     """A function of the application, with the future of its result."""
 
     __slots__ = ("_function", "_loop", "done")
@@ -453,7 +453,7 @@ class _Caller:
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_ListenerCall | None] = SimpleQueue()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         jobs = self._jobs
@@ -471,6 +471,6 @@ class _Caller:
 
     async def call_user(self, function: Callable[[], object]) -> None:
         """The CallUser of a blocking consumer; called on the event loop."""
-        job = _Job(function, asyncio.get_running_loop())
+        job = _ListenerCall(function, asyncio.get_running_loop())
         self._jobs.put(job)
         await job.done

@@ -22,7 +22,7 @@ _IN: Final = b"kafka_server_brokertopicmetrics_bytesin_total "
 _OUT: Final = b"kafka_server_brokertopicmetrics_bytesout_total "
 
 
-class NoMetrics(KafkaError):
+class MetricsUnreadable(KafkaError):
     """The metrics of a broker cannot be read; the message says why."""
 
 
@@ -47,7 +47,7 @@ class BrokerMetrics:
         return bool(self._urls)
 
     async def totals(self) -> ByteTotals:
-        """The sums over all brokers. Raises NoMetrics."""
+        """The sums over all brokers. Raises MetricsUnreadable."""
         found = await asyncio.gather(*(asyncio.to_thread(self._read, url) for url in self._urls))
         return ByteTotals(sum(one.bytes_in for one in found), sum(one.bytes_out for one in found))
 
@@ -64,7 +64,7 @@ class BrokerMetrics:
             with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT_S) as response:
                 return parse_totals(response.read(BYTES_MAX))
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise NoMetrics(f"The metrics at {url} cannot be read: {error}") from None
+            raise MetricsUnreadable(f"The metrics at {url} cannot be read: {error}") from None
 
     def _context(self) -> ssl.SSLContext:
         authority = self._settings.get("ssl.truststore.location")

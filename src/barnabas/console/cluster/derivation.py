@@ -27,7 +27,7 @@ _RATE_SAMPLES: Final = 3  # a rate is that over the last two intervals
 
 
 @dataclass
-class _Commit:
+class _SeenCommit:
     offset: int
     since_ms: int
 
@@ -43,7 +43,7 @@ class Derivation:
     """What is remembered from one snapshot to the next. Its size is that of the cluster."""
 
     _ends: deque[_Ends] = field(default_factory=lambda: deque(maxlen=_RATE_SAMPLES))
-    _commits: dict[tuple[str, TopicPartition], _Commit] = field(default_factory=dict)
+    _commits: dict[tuple[str, TopicPartition], _SeenCommit] = field(default_factory=dict)
     _commits_ms: int | None = None
     _commits_ends: Mapping[TopicPartition, int] = field(default_factory=dict)  # as they were when the offsets were read
     _records_out: float | None = None
@@ -59,7 +59,7 @@ class Derivation:
 
     def note_commits(self, readings: Readings, monotonic_ms: int) -> None:
         """After the offsets of groups were read."""
-        commits: dict[tuple[str, TopicPartition], _Commit] = {}
+        commits: dict[tuple[str, TopicPartition], _SeenCommit] = {}
         consumed: dict[str, int] = {}
         for group, offsets in readings.committed.items():
             for partition, committed in offsets.items():
@@ -74,7 +74,7 @@ class Derivation:
                     consumed[partition.topic] = consumed.get(partition.topic, 0) + max(0, committed.offset - before.offset)
                 else:
                     consumed.setdefault(partition.topic, 0)
-                commits[group, partition] = _Commit(committed.offset, monotonic_ms)
+                commits[group, partition] = _SeenCommit(committed.offset, monotonic_ms)
         if self._commits_ms is not None and monotonic_ms > self._commits_ms:
             seconds = (monotonic_ms - self._commits_ms) / 1_000
             self._records_out = sum(consumed.values()) / seconds

@@ -27,7 +27,7 @@ _CONSUMERS: Final = ("", "consumer")  # the protocols of classic groups whose me
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberDetails:
     """A member of a group; `instance_id` is set for a static one. `epoch` is None in a classic group."""
 
     member_id: str
@@ -46,7 +46,7 @@ class GroupPartition:
     committed: int | None
     start: int | None
     end: int | None
-    member: Member | None
+    member: MemberDetails | None
     is_stuck: bool
 
     @property
@@ -70,7 +70,7 @@ class GroupDetails:
     assignor: str
     epoch: int | None
     coordinator: int | None
-    members: tuple[Member, ...]
+    members: tuple[MemberDetails, ...]
     partitions: tuple[GroupPartition, ...]
     unknown: tuple[str, ...] = ()
 
@@ -105,7 +105,7 @@ class _Described:
     assignor: str = ""
     epoch: int | None = None
     coordinator: int | None = None
-    members: tuple[Member, ...] = ()
+    members: tuple[MemberDetails, ...] = ()
 
 
 async def read_group(admin: AsyncAdmin, listed: GroupSnapshot, snapshot: ClusterSnapshot) -> GroupDetails:
@@ -174,7 +174,7 @@ async def _describe(admin: AsyncAdmin, group: GroupSnapshot) -> _Described:
 
 
 async def _ends(
-    admin: AsyncAdmin, members: Iterable[Member], committed: Iterable[TopicPartition], snapshot: ClusterSnapshot
+    admin: AsyncAdmin, members: Iterable[MemberDetails], committed: Iterable[TopicPartition], snapshot: ClusterSnapshot
 ) -> dict[TopicPartition, int]:
     """The ends of the logs that can be read: those with a leader."""
     wanted = {partition for member in members for partition in member.partitions} | set(committed)
@@ -194,7 +194,7 @@ def _known(snapshot: ClusterSnapshot, partition: TopicPartition) -> PartitionSna
 
 
 def rows_of(
-    members: Iterable[Member],
+    members: Iterable[MemberDetails],
     committed: Mapping[TopicPartition, int],
     snapshot: ClusterSnapshot,
     ends: Mapping[TopicPartition, int],
@@ -218,17 +218,17 @@ def rows_of(
     return tuple(rows)
 
 
-def _member(member: MemberDescription) -> Member:
+def _member(member: MemberDescription) -> MemberDetails:
     partitions = tuple(sorted(member.assignment.topic_partitions))
-    return Member(member.consumer_id, member.group_instance_id, member.client_id, member.host, member.member_epoch, partitions)
+    return MemberDetails(member.consumer_id, member.group_instance_id, member.client_id, member.host, member.member_epoch, partitions)
 
 
-def _share_member(member: ShareMemberDescription) -> Member:
+def _share_member(member: ShareMemberDescription) -> MemberDetails:
     partitions = tuple(sorted(member.assignment.topic_partitions))
-    return Member(member.consumer_id, None, member.client_id, member.host, member.member_epoch, partitions)
+    return MemberDetails(member.consumer_id, None, member.client_id, member.host, member.member_epoch, partitions)
 
 
-def _streams_member(member: StreamsGroupMemberDescription, group: StreamsGroupDescription) -> Member:
+def _streams_member(member: StreamsGroupMemberDescription, group: StreamsGroupDescription) -> MemberDetails:
     """The partitions of a member are those that its active tasks read."""
     topics = {part.subtopology_id: (*part.source_topics, *part.repartition_source_topics) for part in group.subtopologies}
     partitions = {
@@ -237,6 +237,6 @@ def _streams_member(member: StreamsGroupMemberDescription, group: StreamsGroupDe
         for topic in topics.get(task.subtopology_id, ())
         for number in task.partitions
     }
-    return Member(
+    return MemberDetails(
         member.member_id, member.instance_id, member.client_id, member.client_host, member.member_epoch, tuple(sorted(partitions))
     )

@@ -22,7 +22,7 @@ class AilingPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HealthSummary:
     """`sentence` names the worst problem first; `partitions` are all that need attention, the worst first."""
 
     level: Level
@@ -30,7 +30,7 @@ class Health:
     partitions: tuple[AilingPartition, ...]
 
 
-def health_of(snapshot: ClusterSnapshot) -> Health:
+def health_of(snapshot: ClusterSnapshot) -> HealthSummary:
     ailing = sorted(_ailing(snapshot), key=lambda found: (not found.is_offline, found.topic, found.partition.partition))
     offline = sum(found.is_offline for found in ailing)
     too_few = sum(found.why.startswith("fewer") for found in ailing)
@@ -58,10 +58,10 @@ def health_of(snapshot: ClusterSnapshot) -> Health:
     if stuck:
         warnings.append(f"{_many(stuck, 'group')} with partitions that nobody reads on")
     if bad or warnings:
-        return Health("bad" if bad else "warning", _sentence([*bad, *warnings]), tuple(ailing))
+        return HealthSummary("bad" if bad else "warning", _sentence([*bad, *warnings]), tuple(ailing))
     brokers = _many(len(snapshot.brokers), "broker")
     topics, partitions = _many(len(snapshot.topics), "topic"), _many(snapshot.partitions, "partition")
-    return Health("good", f"All is well: {brokers}, {topics}, {partitions}, every replica in sync.", ())
+    return HealthSummary("good", f"All is well: {brokers}, {topics}, {partitions}, every replica in sync.", ())
 
 
 def _ailing(snapshot: ClusterSnapshot) -> list[AilingPartition]:

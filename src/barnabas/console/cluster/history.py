@@ -36,7 +36,7 @@ class Ring:
         return self._points[-1][1] if self._points else None
 
 
-class History:
+class MetricHistory:
     """The rings of one cluster, as one person sees it. Names of totals: `records_in`, `records_out`, `bytes_in`, `bytes_out`, `lag`."""
 
     def __init__(self) -> None:

@@ -17,9 +17,9 @@ from typing import Final
 
 from barnabas.client.admin.async_admin import AsyncAdmin
 from barnabas.client.clock import SystemClock
-from barnabas.console.cluster.broker_metrics import BrokerMetrics, NoMetrics
+from barnabas.console.cluster.broker_metrics import BrokerMetrics, MetricsUnreadable
 from barnabas.console.cluster.derivation import Derivation
-from barnabas.console.cluster.history import History
+from barnabas.console.cluster.history import MetricHistory
 from barnabas.console.cluster.reader import ClusterReader
 from barnabas.console.cluster.snapshot import ClusterSnapshot
 from barnabas.console.failures import sentence
@@ -43,7 +43,7 @@ class Sampler:
         self._reader = ClusterReader(admin)
         self._metrics = metrics if metrics is not None and metrics.is_known else None
         self._derivation = Derivation()
-        self.history = History()
+        self.history = MetricHistory()
         self._snapshot: ClusterSnapshot | None = None
         self._failure: KafkaError | None = None
         self._looked_ms = 0
@@ -165,7 +165,7 @@ class Sampler:
             return
         try:
             totals = await self._metrics.totals()
-        except NoMetrics as error:
+        except MetricsUnreadable as error:
             self._reader.readings.unknown["metrics"] = str(error)
             self._derivation.forget_bytes()
         else:

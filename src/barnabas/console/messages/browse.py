@@ -17,15 +17,15 @@ from barnabas.console.messages.decoding import (
     LIST_PARSE_BYTES_MAX,
     PARSE_BYTES_MAX,
     SHOWN_BYTES_MAX,
+    DecodedMessage,
     Decoder,
-    Message,
     RawRecord,
     Reading,
 )
 from barnabas.console.messages.filters import AllOf, Filter, KeyFilter
 from barnabas.console.messages.masks import Masks
-from barnabas.console.messages.registry import Registry
-from barnabas.console.messages.scan import SCAN_SETTINGS, Examiner, Range, Scan
+from barnabas.console.messages.registry import CachedSchemaRegistry
+from barnabas.console.messages.scan import SCAN_SETTINGS, Examiner, Scan, ScanRange
 from barnabas.errors import KafkaError, UnknownTopicOrPartition
 from barnabas.topic_partition import TopicPartition
 
@@ -43,7 +43,7 @@ _PARTITION_FETCH_BYTES_MIN: Final = 32 * 1024
 
 
 @dataclass(frozen=True)
-class Query:
+class MessageQuery:
     """What a visitor asks for. An offset below zero counts from the end of each partition. `partitions` is empty for all of them.
 
     With a key, only the partition that Kafka's partitioner gives this key is read, unless `partitions` names others.
@@ -109,11 +109,11 @@ async def bounds_of(consumer: AsyncConsumer[bytes, bytes], topic: str, partition
 
 async def open_scan(
     consumer: AsyncConsumer[bytes, bytes],
-    query: Query,
-    make: Callable[[Message], tuple[T, int]],
+    query: MessageQuery,
+    make: Callable[[DecodedMessage], tuple[T, int]],
     *,
     masks: Masks,
-    registry: Registry | None = None,
+    registry: CachedSchemaRegistry | None = None,
     parse_bytes_max: int | None = None,
     shown_bytes_max: int = SHOWN_BYTES_MAX,
 ) -> Scan[T]:
@@ -129,8 +129,8 @@ async def open_scan(
         chosen = KeyFilter(query.key) if chosen is None else AllOf([KeyFilter(query.key), chosen])
     bounds = await bounds_of(consumer, query.topic, partitions)
     starts = await _starts(consumer, query, bounds)
-    ranges: list[Range[T]] = [
-        Range(partition, bounds.begins[partition], bounds.ends[partition], start) for partition, start in sorted(starts.items())
+    ranges: list[ScanRange[T]] = [
+        ScanRange(partition, bounds.begins[partition], bounds.ends[partition], start) for partition, start in sorted(starts.items())
     ]
     needs_values = chosen is not None and chosen.needs_values
     decoder = Decoder(
@@ -160,7 +160,7 @@ def fetch_settings(partition_count: int) -> dict[str, object]:
     return {"max.partition.fetch.bytes": size}
 
 
-async def _starts(consumer: AsyncConsumer[bytes, bytes], query: Query, bounds: Bounds) -> dict[int, int]:
+async def _starts(consumer: AsyncConsumer[bytes, bytes], query: MessageQuery, bounds: Bounds) -> dict[int, int]:
     """The first position of each partition, within its bounds. Partitions that are not in a cursor are done."""
     if query.cursor is not None:
         positions = query.cursor.positions

@@ -19,7 +19,7 @@ from typing import Final
 
 from barnabas.client import AsyncConsumer, AsyncProducer
 from barnabas.console.messages.browse import read_offsets
-from barnabas.console.messages.decoding import ORIGIN_HEADER, REASON_HEADER, Message, RawRecord
+from barnabas.console.messages.decoding import ORIGIN_HEADER, REASON_HEADER, DecodedMessage, RawRecord
 from barnabas.console.messages.rows import Row, row_of
 from barnabas.console.messages.sending import check_target
 from barnabas.errors import KafkaError
@@ -34,7 +34,7 @@ _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _DIGITS: Final = re.compile(r"\d+(?:[.,]\d+)*")
 
 
-class NotSent(Exception):
+class LetterNotSent(Exception):
     """The letter is not sent; the message says why."""
 
 
@@ -74,7 +74,7 @@ class LetterFilter:
 
     needs_values = False
 
-    def matches(self, message: Message) -> bool:
+    def matches(self, message: DecodedMessage) -> bool:
         return is_letter(message.record)
 
 
@@ -84,7 +84,7 @@ def is_letter(record: RawRecord) -> bool:
     return REASON_HEADER in names
 
 
-def letter_of(message: Message) -> tuple[Letter, int]:
+def letter_of(message: DecodedMessage) -> tuple[Letter, int]:
     """The dead letter with its masks, and its size in memory."""
     row, size = row_of(message)
     texts = {name: decoded.text for name, decoded in message.headers if name.startswith(PREFIX)}
@@ -121,22 +121,22 @@ def by_reason(letters: Iterable[Letter]) -> list[Reason]:
 
 
 def parse_places(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """The places of a form, each `partition:offset`, without repetition. Raises NotSent."""
+    """The places of a form, each `partition:offset`, without repetition. Raises LetterNotSent."""
     places: dict[tuple[int, int], None] = {}
     for text in texts:
         partition, _, offset = text.partition(":")
         if not (partition.isdecimal() and offset.isdecimal() and len(partition) < 10 and len(offset) < 19):
-            raise NotSent(f"{text[:40]!r} is no message: the form has partition:offset")
+            raise LetterNotSent(f"{text[:40]!r} is no message: the form has partition:offset")
         places[int(partition), int(offset)] = None
     if not places:
-        raise NotSent("No dead letter is selected")
+        raise LetterNotSent("No dead letter is selected")
     if len(places) > LETTERS_AT_ONCE_MAX:
-        raise NotSent(f"At most {LETTERS_AT_ONCE_MAX} dead letters are sent at once; {len(places)} are selected")
+        raise LetterNotSent(f"At most {LETTERS_AT_ONCE_MAX} dead letters are sent at once; {len(places)} are selected")
     return list(places)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LetterOutcome:
     """What became of one letter: sent to `topic` at `partition` and `offset`, or `problem`."""
 
     place: tuple[int, int]
@@ -185,19 +185,19 @@ async def send_again(
     cluster: str,
     *,
     repeat: bool = False,
-) -> list[Outcome]:
+) -> list[LetterOutcome]:
     """Sends letters back to where they came from, the oldest of each partition first. `repeat` also sends those that were sent before."""
     records = await read_offsets(consumer, topic, places, bytes_max=BYTES_AT_ONCE_MAX)
     partition_counts: dict[str, int] = {}
-    outcomes: list[Outcome] = []
+    outcomes: list[LetterOutcome] = []
     for place in sorted(places):  # in the order in which they were written
         record = records.get(place)
         try:
             if record is None:
-                raise NotSent("it is no longer in the topic")
+                raise LetterNotSent("it is no longer in the topic")
             outcomes.append(await _send_one(consumer, producer, topic, record, sent, cluster, partition_counts, repeat))
-        except NotSent as reason:
-            outcomes.append(Outcome(place, problem=str(reason)))
+        except LetterNotSent as reason:
+            outcomes.append(LetterOutcome(place, problem=str(reason)))
     return outcomes
 
 
@@ -210,17 +210,17 @@ async def _send_one(
     cluster: str,
     partition_counts: dict[str, int],
     repeat: bool,
-) -> Outcome:
+) -> LetterOutcome:
     target, partition = _origin(record, topic)
     if target not in partition_counts:
         try:
             partition_counts[target] = await check_target(consumer, target, None)
         except KafkaError as fault:
-            raise NotSent(f"{target}: {fault}") from fault
+            raise LetterNotSent(f"{target}: {fault}") from fault
     if partition is not None and partition >= partition_counts[target]:
         partition = None  # the topic was made anew with fewer: the partitioner chooses by the key
     if not sent.claim(cluster, topic, record) and not repeat:
-        raise NotSent("it was already sent again from this console")
+        raise LetterNotSent("it was already sent again from this console")
     headers = [header for header in record.headers if not header[0].startswith(PREFIX) and header[0] != SENT_AGAIN]
     headers.append((SENT_AGAIN, f"{topic}-{record.partition}@{record.offset}".encode()))
     try:
@@ -234,22 +234,22 @@ async def _send_one(
         )
     except KafkaError as fault:
         sent.release(cluster, topic, record)
-        raise NotSent(f"{target}: {fault}") from fault
-    return Outcome((record.partition, record.offset), target, metadata.partition, metadata.offset)
+        raise LetterNotSent(f"{target}: {fault}") from fault
+    return LetterOutcome((record.partition, record.offset), target, metadata.partition, metadata.offset)
 
 
 def _origin(record: RawRecord, topic: str) -> tuple[str, int | None]:
     """The topic and partition that the letter comes from."""
     if not is_letter(record):
-        raise NotSent("it is no dead letter: it has no header __barnabas.errors.message")
+        raise LetterNotSent("it is no dead letter: it has no header __barnabas.errors.message")
     name = record.last_header(ORIGIN_HEADER)
     if not name:
-        raise NotSent("it does not say which topic it comes from")
+        raise LetterNotSent("it does not say which topic it comes from")
     target = name.decode("utf-8", "replace")
     if target == topic:
-        raise NotSent("it says that it comes from this topic of dead letters")
+        raise LetterNotSent("it says that it comes from this topic of dead letters")
     if target.startswith("__"):
-        raise NotSent(f"{target} is an internal topic: nothing is sent there from here")
+        raise LetterNotSent(f"{target} is an internal topic: nothing is sent there from here")
     partition = record.last_header(PREFIX + "partition")
     return target, _number(None if partition is None else partition.decode("utf-8", "replace"))
 

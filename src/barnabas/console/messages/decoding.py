@@ -37,7 +37,7 @@ RawRecord = ConsumerRecord[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedField:
     """A key, value or header. `text` is on one line if it is JSON; `data` is what filters see; `size` is in bytes, -1 for null."""
 
     form: Form
@@ -58,7 +58,7 @@ class Decoded:
         return format_json(self.data, 2) if self.is_tree else self.text
 
 
-class Message:
+class DecodedMessage:
     """A record whose key, value and headers are decoded when they are first asked for."""
 
     __slots__ = ("_decoder", "_headers", "_key", "_masks", "_value", "record")
@@ -67,9 +67,9 @@ class Message:
         self.record = record
         self._decoder = decoder
         self._masks: TopicMasks | None = None
-        self._key: Decoded | None = None
-        self._value: Decoded | None = None
-        self._headers: tuple[tuple[str, Decoded], ...] | None = None
+        self._key: DecodedField | None = None
+        self._value: DecodedField | None = None
+        self._headers: tuple[tuple[str, DecodedField], ...] | None = None
 
     @property
     def shows_raw(self) -> bool:
@@ -84,21 +84,21 @@ class Message:
         return self._masks
 
     @property
-    def key(self) -> Decoded:
+    def key(self) -> DecodedField:
         """The decoded key."""
         if self._key is None:
             self._key = self._decoder.key(self)
         return self._key
 
     @property
-    def value(self) -> Decoded:
+    def value(self) -> DecodedField:
         """The decoded value."""
         if self._value is None:
             self._value = self._decoder.value(self)
         return self._value
 
     @property
-    def headers(self) -> tuple[tuple[str, Decoded], ...]:
+    def headers(self) -> tuple[tuple[str, DecodedField], ...]:
         """The headers in their order; a name may occur more than once."""
         if self._headers is None:
             self._headers = self._decoder.headers(self)
@@ -134,7 +134,7 @@ class Decoder:
         return self._registry is None and {self._key, self._value} <= {"auto", "json", "text"}
 
     def masks_of(self, record: RawRecord) -> TopicMasks:
-        """See `Message.masks`."""
+        """See `DecodedMessage.masks`."""
         if not self._all_masks:
             return NO_MASKS
         masks = self._topic_masks
@@ -143,26 +143,26 @@ class Decoder:
                 masks = masks | self._all_masks.for_topic(value.decode("utf-8", "replace"))
         return masks
 
-    def key(self, message: Message) -> Decoded:
+    def key(self, message: DecodedMessage) -> DecodedField:
         """The key of a message."""
         return self._field(message, message.record.key, self._key, is_key=True)
 
-    def value(self, message: Message) -> Decoded:
+    def value(self, message: DecodedMessage) -> DecodedField:
         """The value of a message."""
         return self._field(message, message.record.value, self._value, is_key=False)
 
-    def headers(self, message: Message) -> tuple[tuple[str, Decoded], ...]:
+    def headers(self, message: DecodedMessage) -> tuple[tuple[str, DecodedField], ...]:
         """The headers of a message. The reason of a dead letter may quote its value, so it is masked with it."""
         masks = message.masks
         decoded = []
         for name, value in message.record.headers:
             if value is not None and (masks.hides_header(name) or (name == REASON_HEADER and (masks.value or masks.key))):
-                decoded.append((name, Decoded("withheld", MASKED, MASKED, len(value), "masked", is_masked=True)))
+                decoded.append((name, DecodedField("withheld", MASKED, MASKED, len(value), "masked", is_masked=True)))
             else:
                 decoded.append((name, _plain(value, "auto", self._shown_bytes_max)))
         return tuple(decoded)
 
-    def _field(self, message: Message, raw: bytes | None, reading: Reading, *, is_key: bool) -> Decoded:
+    def _field(self, message: DecodedMessage, raw: bytes | None, reading: Reading, *, is_key: bool) -> DecodedField:
         paths = message.masks.key if is_key else message.masks.value
         if raw is None:
             return _NULL
@@ -175,13 +175,13 @@ class Decoder:
                 form, data, text = tree
                 if paths:
                     data = masked(data, paths)
-                    return Decoded(form, format_json(data), data, len(raw), is_masked=True)
-                return Decoded(form, format_json(data) if text is None else text, data, len(raw))
+                    return DecodedField(form, format_json(data), data, len(raw), is_masked=True)
+                return DecodedField(form, format_json(data) if text is None else text, data, len(raw))
         elif paths or reading in ("json", "registry"):
             note = f"larger than {self._parse_bytes_max} bytes: not parsed"
         if paths:  # a parser's own words may quote the value
             why = note if len(raw) > self._parse_bytes_max else "it cannot be parsed"
-            return Decoded("withheld", MASKED, None, len(raw), f"withheld, because a mask applies: {why}", is_masked=True)
+            return DecodedField("withheld", MASKED, None, len(raw), f"withheld, because a mask applies: {why}", is_masked=True)
         return _plain(raw, reading, self._shown_bytes_max, note)
 
     def _tree(
@@ -210,10 +210,10 @@ class Decoder:
         return None, note
 
 
-_NULL: Final = Decoded("null", "", None, -1)
+_NULL: Final = DecodedField("null", "", None, -1)
 
 
-def _plain(raw: bytes | None, reading: Reading, shown_bytes_max: int, note: str = "") -> Decoded:
+def _plain(raw: bytes | None, reading: Reading, shown_bytes_max: int, note: str = "") -> DecodedField:
     """Text, number or hexadecimal digits: what needs no parser."""
     if raw is None:
         return _NULL
@@ -221,7 +221,7 @@ def _plain(raw: bytes | None, reading: Reading, shown_bytes_max: int, note: str 
         number = _NUMBERS.get(len(raw))
         if number is not None:
             value = number.unpack(raw)[0]
-            return Decoded("number", str(value), value, len(raw))
+            return DecodedField("number", str(value), value, len(raw))
         note = "a number has 2, 4 or 8 bytes"
     shown = raw[:shown_bytes_max]
     is_whole = len(shown) == len(raw)
@@ -230,12 +230,12 @@ def _plain(raw: bytes | None, reading: Reading, shown_bytes_max: int, note: str 
     text = text_of(shown if is_whole else _without_cut_character(shown), any_bytes=reading == "text")
     if text is None:
         return _hex(shown, len(raw), note, is_whole)
-    return Decoded("text", text, text, len(raw), note, is_whole)
+    return DecodedField("text", text, text, len(raw), note, is_whole)
 
 
-def _hex(shown: bytes, size: int, note: str, is_whole: bool) -> Decoded:
+def _hex(shown: bytes, size: int, note: str, is_whole: bool) -> DecodedField:
     text = shown.hex(" ")
-    return Decoded("hex", text, text, size, note, is_whole)
+    return DecodedField("hex", text, text, size, note, is_whole)
 
 
 def text_of(raw: bytes, *, any_bytes: bool = False) -> str | None:
@@ -261,6 +261,6 @@ def _without_cut_character(raw: bytes) -> bytes:
     return raw
 
 
-def header_values(headers: Iterable[tuple[str, Decoded]]) -> dict[str, Any]:
+def header_values(headers: Iterable[tuple[str, DecodedField]]) -> dict[str, Any]:
     """Headers by name, for expressions; of several with one name the last counts, as in Kafka."""
     return {name: decoded.data for name, decoded in headers}

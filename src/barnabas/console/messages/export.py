@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal, get_args
 
 from barnabas.client.consumer.record import NO_TIMESTAMP
-from barnabas.console.messages.decoding import Decoded, Message
+from barnabas.console.messages.decoding import DecodedField, DecodedMessage
 from barnabas.console.messages.scan import Scan
 
 FileFormat = Literal["jsonl", "csv", "parquet"]
@@ -61,7 +61,7 @@ class ExportRecord:
     headers: tuple[tuple[str, Part], ...]
 
 
-def export_of(message: Message) -> tuple[ExportRecord, int]:
+def export_of(message: DecodedMessage) -> tuple[ExportRecord, int]:
     """The record of a file for a message, and its size in memory."""
     record = message.record
     key, value = _part(message.key, record.key), _part(message.value, record.value)
@@ -79,7 +79,7 @@ def export_of(message: Message) -> tuple[ExportRecord, int]:
     return made, size
 
 
-def _part(decoded: Decoded, raw: bytes | None) -> Part:
+def _part(decoded: DecodedField, raw: bytes | None) -> Part:
     if raw is None:
         return Part("null", None)
     if decoded.is_tree:

@@ -70,7 +70,7 @@ _NAMES_OF_REFUSED: Final = {
 }
 
 
-class ExpressionError(ValueError):
+class FilterExpressionError(ValueError):
     """The expression is refused; the message says what is wrong and what may be written."""
 
 
@@ -78,13 +78,13 @@ class OutOfTime(Exception):
     """The evaluation of one message took longer than it may."""
 
 
-class Expression:
+class FilterExpression:
     """A checked expression. `matches` may be called from any thread."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         if len(text) > CHARACTERS_MAX:
-            raise ExpressionError(f"An expression has at most {CHARACTERS_MAX} characters, this one has {len(text)}")
+            raise FilterExpressionError(f"An expression has at most {CHARACTERS_MAX} characters, this one has {len(text)}")
         self._evaluate = _Checked(_parsed(text)).evaluate
 
     def matches(self, scope: Scope) -> bool:
@@ -97,13 +97,13 @@ def _parsed(text: str) -> ast.expr:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as fault:
         place = f" at character {fault.offset}" if fault.offset else ""
-        raise ExpressionError(f'This is not an expression: {fault.msg}{place}. Write for example: value["total"] > 100') from None
+        raise FilterExpressionError(f'This is not an expression: {fault.msg}{place}. Write for example: value["total"] > 100') from None
     except (ValueError, RecursionError, MemoryError, OverflowError) as fault:
-        raise ExpressionError(f"This is not an expression: {fault or 'it is nested too deep'}") from None
+        raise FilterExpressionError(f"This is not an expression: {fault or 'it is nested too deep'}") from None
 
 
 class _Checked:
-    """Turns the tree into functions, node by node; a node that is not on the list is an ExpressionError."""
+    """Turns the tree into functions, node by node; a node that is not on the list is a FilterExpressionError."""
 
     def __init__(self, tree: ast.expr) -> None:
         self._nodes = 0
@@ -112,9 +112,9 @@ class _Checked:
     def _node(self, node: ast.expr, depth: int) -> _Evaluate:
         self._nodes += 1
         if self._nodes > NODES_MAX:
-            raise ExpressionError(f"An expression has at most {NODES_MAX} parts")
+            raise FilterExpressionError(f"An expression has at most {NODES_MAX} parts")
         if depth > DEPTH_MAX:
-            raise ExpressionError(f"An expression is nested at most {DEPTH_MAX} levels deep")
+            raise FilterExpressionError(f"An expression is nested at most {DEPTH_MAX} levels deep")
         if isinstance(node, ast.Constant):
             return _constant(node)
         if isinstance(node, ast.Name):
@@ -131,7 +131,7 @@ class _Checked:
             for comparison, right in zip(node.ops, node.comparators, strict=True):
                 is_single = isinstance(right, ast.Constant) and (right.value is None or isinstance(right.value, bool))
                 if isinstance(comparison, ast.Is | ast.IsNot) and not is_single:
-                    raise ExpressionError("After `is` stands None, True or False: write == to compare with anything else")
+                    raise FilterExpressionError("After `is` stands None, True or False: write == to compare with anything else")
             return _comparison(sides, [_COMPARISONS[type(comparison)] for comparison in node.ops])
         if isinstance(node, ast.Subscript):
             if isinstance(node.slice, ast.Slice | ast.Tuple):
@@ -152,9 +152,9 @@ class _Checked:
         raise _refused(ast.BinOp)
 
 
-def _refused(kind: type[ast.AST]) -> ExpressionError:
+def _refused(kind: type[ast.AST]) -> FilterExpressionError:
     what = _NAMES_OF_REFUSED.get(kind, f"{kind.__name__}")
-    return ExpressionError(
+    return FilterExpressionError(
         f"An expression may not have {what}: only key, value, headers, timestamp, offset, partition, texts, numbers, [ ], comparisons, "
         "in, and, or, not"
     )
@@ -163,18 +163,20 @@ def _refused(kind: type[ast.AST]) -> ExpressionError:
 def _constant(node: ast.Constant) -> _Evaluate:
     constant = node.value
     if not (constant is None or isinstance(constant, str | bool | int | float)):
-        raise ExpressionError(f"An expression may not have {type(constant).__name__} literals: only texts, numbers, True, False and None")
+        raise FilterExpressionError(
+            f"An expression may not have {type(constant).__name__} literals: only texts, numbers, True, False and None"
+        )
     if type(constant) is int and abs(constant) >= 10**DIGITS_MAX:
-        raise ExpressionError(f"A number in an expression has at most {DIGITS_MAX} digits")
+        raise FilterExpressionError(f"A number in an expression has at most {DIGITS_MAX} digits")
     return lambda scope: constant
 
 
 def _name(node: ast.Name) -> _Evaluate:
     name = node.id
     if name in ("true", "false", "null"):
-        raise ExpressionError(f"Write {({'true': 'True', 'false': 'False', 'null': 'None'})[name]} for {name}")
+        raise FilterExpressionError(f"Write {({'true': 'True', 'false': 'False', 'null': 'None'})[name]} for {name}")
     if name not in NAMES:
-        raise ExpressionError(f"There is no {name[:50]!r} in a message: only key, value, headers, timestamp, offset and partition")
+        raise FilterExpressionError(f"There is no {name[:50]!r} in a message: only key, value, headers, timestamp, offset and partition")
     return lambda scope: scope.get(name)
 
 

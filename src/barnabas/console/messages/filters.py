@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Literal, Protocol, get_args
 
-from barnabas.console.messages.decoding import Decoded, Message, header_values
-from barnabas.console.messages.expression import Expression, OutOfTime
+from barnabas.console.messages.decoding import DecodedField, DecodedMessage, header_values
+from barnabas.console.messages.expression import FilterExpression, OutOfTime
 from barnabas.console.messages.json_path import parse_path_at_start
 from barnabas.console.messages.json_values import format_json, parse_json
 
@@ -33,7 +33,7 @@ class Filter(Protocol):
 
     needs_values: bool  # whether values must be parsed up to the larger bound
 
-    def matches(self, message: Message) -> bool:
+    def matches(self, message: DecodedMessage) -> bool:
         """Whether the message is shown. Raises OutOfTime."""
 
 
@@ -64,7 +64,7 @@ class TextFilter:
         self._text = text.casefold()
         self._raw = text.encode("utf-8", "surrogatepass").lower()
 
-    def matches(self, message: Message) -> bool:
+    def matches(self, message: DecodedMessage) -> bool:
         record = message.record
         if not message.masks and (self._in_raw(record.value) or self._in_raw(record.key)):
             return True
@@ -81,7 +81,7 @@ class TextFilter:
         size = _SLICE_BYTES + len(self._raw)
         return any(self._raw in raw[at : at + size].lower() for at in range(0, len(raw), _SLICE_BYTES))
 
-    def _in_shown(self, decoded: Decoded) -> bool:
+    def _in_shown(self, decoded: DecodedField) -> bool:
         text = format_json(decoded.data) if decoded.is_tree else decoded.text
         return decoded.form != "withheld" and self._text in text.casefold()
 
@@ -107,7 +107,7 @@ class PathFilter:
                 )
             self._holds, self._expected = _OPERATORS[name], _literal(rest[len(name) :].strip(), self._path.text, name)
 
-    def matches(self, message: Message) -> bool:
+    def matches(self, message: DecodedMessage) -> bool:
         value = message.value
         if not value.is_tree:
             return False
@@ -126,9 +126,9 @@ class ExpressionFilter:
     needs_values = True
 
     def __init__(self, text: str) -> None:
-        self._expression = Expression(text)
+        self._expression = FilterExpression(text)
 
-    def matches(self, message: Message) -> bool:
+    def matches(self, message: DecodedMessage) -> bool:
         return self._expression.matches(_MessageScope(message, time.monotonic() + MESSAGE_TIME_S_MAX))
 
 
@@ -140,7 +140,7 @@ class KeyFilter:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def matches(self, message: Message) -> bool:
+    def matches(self, message: DecodedMessage) -> bool:
         return message.record.key == self._key and not message.masks.key
 
 
@@ -151,7 +151,7 @@ class AllOf:
         self._filters = filters
         self.needs_values = any(one.needs_values for one in filters)
 
-    def matches(self, message: Message) -> bool:
+    def matches(self, message: DecodedMessage) -> bool:
         return all(one.matches(message) for one in self._filters)
 
 
@@ -196,7 +196,7 @@ def _literal(text: str, path: str, name: str) -> Any:
 class _MessageScope:
     """The names of an expression; each part of the message is decoded when it is first named."""
 
-    def __init__(self, message: Message, deadline: float) -> None:
+    def __init__(self, message: DecodedMessage, deadline: float) -> None:
         self._message = message
         self.deadline = deadline
 

@@ -22,7 +22,7 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One step: a name, a position, or every child (`key` is None). `deep` looks at all levels below as well."""
 
     key: str | int | None
@@ -34,7 +34,7 @@ class JsonPath:
     """The result of `parse_path`; `text` is what was written."""
 
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
     def select(self, value: Any) -> Iterator[Any]:
         """The values at this path, in order."""
@@ -77,20 +77,20 @@ def parse_path_at_start(text: str) -> tuple[JsonPath, int]:
     return JsonPath(text[:at], tuple(steps)), at
 
 
-def _step(match: re.Match[str]) -> Step | None:
+def _step(match: re.Match[str]) -> PathStep | None:
     deep = match["deep"] is not None
     if match["name"] is not None or match["all"] is not None:
         has_dot = match["dot"] is not None or match["dot_all"] is not None
         if deep == has_dot:  # neither `$name` nor `$...name`
             return None
-        return Step(match["name"], deep)
+        return PathStep(match["name"], deep)
     if match["index"] is not None:
-        return Step(int(match["index"]), deep)
+        return PathStep(int(match["index"]), deep)
     quoted = match["single"] if match["single"] is not None else match["double"]
-    return Step(None if quoted is None else _ESCAPED.sub(r"\1", quoted), deep)
+    return PathStep(None if quoted is None else _ESCAPED.sub(r"\1", quoted), deep)
 
 
-def _select(value: Any, steps: tuple[Step, ...]) -> Iterator[Any]:
+def _select(value: Any, steps: tuple[PathStep, ...]) -> Iterator[Any]:
     if not steps:
         yield value
         return
@@ -112,7 +112,7 @@ def _all_below(value: Any) -> Iterator[Any]:
             waiting += reversed(item)
 
 
-def _replace(value: Any, steps: tuple[Step, ...], replacement: Callable[[Any], Any]) -> Any:
+def _replace(value: Any, steps: tuple[PathStep, ...], replacement: Callable[[Any], Any]) -> Any:
     if not steps:
         return replacement(value)
     step, rest = steps[0], steps[1:]
@@ -139,10 +139,10 @@ def _copied(value: Any, copy: Any) -> Any:
     return dict(value) if isinstance(value, dict) else list(value)
 
 
-_EACH: Final = Step(None)
+_EACH: Final = PathStep(None)
 
 
-def _places(value: Any, step: Step) -> list[Any]:
+def _places(value: Any, step: PathStep) -> list[Any]:
     """The keys or positions of a value that a step selects."""
     key = step.key
     if isinstance(value, dict):

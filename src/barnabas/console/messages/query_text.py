@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, cast
 
-from barnabas.console.messages.browse import STARTS, Isolation, Query
+from barnabas.console.messages.browse import STARTS, Isolation, MessageQuery
 from barnabas.console.messages.cursor import parse_cursor
 from barnabas.console.messages.decoding import READINGS, Reading
 from barnabas.console.messages.filters import parse_filter
@@ -32,7 +32,7 @@ class QueryError(ValueError):
     """One field of the form is not understood; the message says which and what to write."""
 
 
-def parse_query(topic: str, argument: Callable[[str], str], now_ms: int) -> Query:
+def parse_query(topic: str, argument: Callable[[str], str], now_ms: int) -> MessageQuery:
     """The query of an address. Raises QueryError and FilterError."""
     start = argument("start") or "newest"
     if start not in STARTS:
@@ -42,7 +42,7 @@ def parse_query(topic: str, argument: Callable[[str], str], now_ms: int) -> Quer
         raise QueryError(f"isolation is read_uncommitted or read_committed, not {isolation[:30]!r}")
     cursor = argument("cursor")
     try:
-        return Query(
+        return MessageQuery(
             topic,
             start,
             offset=_offset(argument("offset")) if start == "offset" else 0,

@@ -50,7 +50,7 @@ class _Kind:
     is_recursive: bool = False  # an Avro schema that contains itself
 
 
-class Registry:
+class CachedSchemaRegistry:
     """The client of one registry with its caches, for all visitors of a cluster. Thread-safe."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -109,16 +109,16 @@ class Registry:
         return RegistryDecoder(self)
 
 
-_registries: dict[tuple[tuple[str, str], ...], Registry] = {}
+_registries: dict[tuple[tuple[str, str], ...], CachedSchemaRegistry] = {}
 
 
-def shared_registry(settings: Mapping[str, str]) -> Registry | None:
+def shared_registry(settings: Mapping[str, str]) -> CachedSchemaRegistry | None:
     """The registry with these settings, one for the whole process; None without settings."""
     if not settings:
         return None
     key = tuple(sorted(settings.items()))
     if key not in _registries:
-        _registries[key] = Registry(settings)
+        _registries[key] = CachedSchemaRegistry(settings)
     return _registries[key]
 
 
@@ -128,7 +128,7 @@ _NO_FAILURE: Final = (0.0, "")
 class RegistryDecoder:
     """Decodes for one reader. Blocks while it asks the registry: call it in a thread."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: CachedSchemaRegistry) -> None:
         self._registry = registry
         self._requests_left = REQUESTS_MAX
         self._deserializers: dict[tuple[str, bool], _Deserializer] = {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.client.consumer.record import NO_TIMESTAMP
-from barnabas.console.messages.decoding import Decoded, Message
+from barnabas.console.messages.decoding import DecodedField, DecodedMessage
 
 PREVIEW_CHARACTERS: Final = 500
 KEY_PREVIEW_CHARACTERS: Final = 120
@@ -17,7 +17,7 @@ ROW_BYTES: Final = 1000  # of a row without its texts
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RowField:
     """A key, value or header as shown. `size` is in bytes, -1 for null; `is_cut` says that the text is only the beginning."""
 
     form: str
@@ -36,23 +36,23 @@ class Row:
     offset: int
     timestamp: int | None  # in ms; None if the message has none
     timestamp_type: str
-    key: Field
-    value: Field
-    headers: tuple[tuple[str, Field], ...]
+    key: RowField
+    value: RowField
+    headers: tuple[tuple[str, RowField], ...]
     header_count: int
 
 
-def row_of(message: Message) -> tuple[Row, int]:
+def row_of(message: DecodedMessage) -> tuple[Row, int]:
     """The row with short texts, and its size in memory."""
     return _row(message, KEY_PREVIEW_CHARACTERS, PREVIEW_CHARACTERS, pretty=False)
 
 
-def detail_of(message: Message) -> Row:
+def detail_of(message: DecodedMessage) -> Row:
     """The whole message, up to DETAIL_CHARACTERS_MAX for each part, with JSON over several lines."""
     return _row(message, DETAIL_CHARACTERS_MAX, DETAIL_CHARACTERS_MAX, pretty=True)[0]
 
 
-def _row(message: Message, key_max: int, value_max: int, *, pretty: bool) -> tuple[Row, int]:
+def _row(message: DecodedMessage, key_max: int, value_max: int, *, pretty: bool) -> tuple[Row, int]:
     record = message.record
     key = _field(message.key, key_max, pretty)
     value = _field(message.value, value_max, pretty)
@@ -74,7 +74,7 @@ def _row(message: Message, key_max: int, value_max: int, *, pretty: bool) -> tup
     return row, ROW_BYTES + 4 * texts
 
 
-def _field(decoded: Decoded, characters_max: int, pretty: bool) -> Field:
+def _field(decoded: DecodedField, characters_max: int, pretty: bool) -> RowField:
     text = decoded.pretty() if pretty else decoded.text
     is_cut = len(text) > characters_max or not decoded.is_whole
-    return Field(decoded.form, text[:characters_max], decoded.size, decoded.note, is_cut, decoded.is_masked)
+    return RowField(decoded.form, text[:characters_max], decoded.size, decoded.note, is_cut, decoded.is_masked)

@@ -21,7 +21,7 @@ from barnabas.client import AsyncConsumer
 from barnabas.client.consumer.record import ConsumerRecords
 from barnabas.client.errors import AuthenticationError, AuthorizationError, OffsetOutOfRange
 from barnabas.console.messages.cursor import Cursor
-from barnabas.console.messages.decoding import Decoder, Message, RawRecord
+from barnabas.console.messages.decoding import DecodedMessage, Decoder, RawRecord
 from barnabas.console.messages.expression import OutOfTime
 from barnabas.console.messages.filters import Filter
 from barnabas.errors import KafkaError
@@ -72,7 +72,7 @@ class Examiner(Generic[T]):
     Runs in worker threads, for one scan never in two at the same time.
     """
 
-    def __init__(self, decoder: Decoder, chosen: Filter | None, make: Callable[[Message], tuple[T, int]]) -> None:
+    def __init__(self, decoder: Decoder, chosen: Filter | None, make: Callable[[DecodedMessage], tuple[T, int]]) -> None:
         self._decoder = decoder
         self._filter = chosen
         self._make = make
@@ -83,7 +83,7 @@ class Examiner(Generic[T]):
         """What was looked for, in the order of the records."""
         found = []
         for record in records:
-            message = Message(record, self._decoder)
+            message = DecodedMessage(record, self._decoder)
             try:
                 if self._filter is not None and not self._filter.matches(message):
                     continue
@@ -96,7 +96,7 @@ class Examiner(Generic[T]):
 
 
 @dataclass
-class Range(Generic[T]):
+class ScanRange(Generic[T]):
     """One partition of a scan: it is looked at from `position` to `end` forwards, or down to `begin` backwards."""
 
     partition: int
@@ -117,7 +117,7 @@ class Scan(Generic[T]):
         self,
         consumer: AsyncConsumer[bytes, bytes],
         topic: str,
-        ranges: list[Range[T]],
+        ranges: list[ScanRange[T]],
         examiner: Examiner[T],
         *,
         backwards: bool,
@@ -194,14 +194,14 @@ class Scan(Generic[T]):
             return FIRST_STEP_WITH_FILTER
         return min(limit, max(FIRST_STEP, -(-2 * limit // max(len(self._ranges), 1)))) if len(self._ranges) > 1 else FIRST_STEP
 
-    def _best(self) -> Range[T] | None:
+    def _best(self) -> ScanRange[T] | None:
         """The partition whose first message comes before those of all others."""
         ready = [one for one in self._ranges.values() if one.found]
         if self._backwards:
             return max(ready, key=lambda one: (one.found[0].timestamp, -one.partition), default=None)
         return min(ready, key=lambda one: (one.found[0].timestamp, one.partition), default=None)
 
-    def _to_read(self, best: Range[T] | None) -> list[Range[T]]:
+    def _to_read(self, best: ScanRange[T] | None) -> list[ScanRange[T]]:
         """The partitions that must be read before the best message may be emitted; without one, those that are behind."""
         readable = [one for one in self._ranges.values() if not one.found and not one.is_silent and self._left(one) > 0]
         unknown = [one for one in readable if one.frontier is None]
@@ -213,21 +213,21 @@ class Scan(Generic[T]):
         readable.sort(key=lambda one: one.frontier or 0, reverse=self._backwards)
         return readable[:PARTITIONS_AT_ONCE]
 
-    def _left(self, one: Range[T]) -> int:
+    def _left(self, one: ScanRange[T]) -> int:
         return max(0, one.position - one.begin if self._backwards else one.end - one.position)
 
-    def _left_for_cursor(self, one: Range[T]) -> int:
+    def _left_for_cursor(self, one: ScanRange[T]) -> int:
         position = self._cursor_position(one)
         return max(0, position - one.begin if self._backwards else one.end - position)
 
-    def _cursor_position(self, one: Range[T]) -> int:
+    def _cursor_position(self, one: ScanRange[T]) -> int:
         if not one.found:
             return one.position
         return one.found[0].offset + 1 if self._backwards else one.found[0].offset
 
     # Reading
 
-    async def _read(self, ranges: list[Range[T]], limit: int, silent_at: float) -> None:
+    async def _read(self, ranges: list[ScanRange[T]], limit: int, silent_at: float) -> None:
         """Reads the next window of each of these partitions."""
         await self._assign()
         if self._reads_singly:
@@ -273,7 +273,7 @@ class Scan(Generic[T]):
             for partition in partitions:
                 self._seek(partition, self._ranges[partition].position)
 
-    def _next_window(self, one: Range[T]) -> tuple[int, int]:
+    def _next_window(self, one: ScanRange[T]) -> tuple[int, int]:
         if self._backwards:
             return max(one.begin, one.position - one.step), one.position
         return one.position, min(one.end, one.position + one.step)
@@ -348,7 +348,7 @@ class Scan(Generic[T]):
 class _Window(Generic[T]):
     """A window of offsets while it is read. What does not fit is left out, and read again later."""
 
-    def __init__(self, one: Range[T], low: int, high: int, limit: int, backwards: bool) -> None:
+    def __init__(self, one: ScanRange[T], low: int, high: int, limit: int, backwards: bool) -> None:
         self.range = one
         self.low = low
         self.high = high

@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 
 from barnabas.client import AsyncConsumer, AsyncProducer, RecordMetadata
 from barnabas.console.messages.browse import TIMEOUT_S
-from barnabas.console.messages.decoding import Message
+from barnabas.console.messages.decoding import DecodedMessage
 from barnabas.console.messages.json_values import parse_json
 from barnabas.errors import UnknownTopicOrPartition
 
@@ -43,7 +43,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Outgoing:
+class OutgoingMessage:
     """A message that may be sent."""
 
     key: bytes | None
@@ -52,10 +52,10 @@ class Outgoing:
     partition: int | None
 
 
-def read_draft(draft: Draft) -> Outgoing:
+def read_draft(draft: Draft) -> OutgoingMessage:
     """The message of a form. Raises DraftError. An empty text as a key is no key."""
     key = bytes_of(draft.key, draft.key_writing, "key")
-    return Outgoing(
+    return OutgoingMessage(
         None if draft.key_writing != "hex" and key == b"" else key,
         bytes_of(draft.value, draft.value_writing, "value"),
         read_headers(draft.headers),
@@ -115,7 +115,7 @@ def write_headers(headers: Headers) -> str:
     return json.dumps([[name, _json_of(value)] for name, value in headers], ensure_ascii=False)
 
 
-def draft_of(message: Message) -> Draft:
+def draft_of(message: DecodedMessage) -> Draft:
     """The form that sends this message again. Raises DraftError for a masked message, and for one that is too large for a form."""
     record = message.record
     if message.masks:
@@ -130,7 +130,7 @@ def draft_of(message: Message) -> Draft:
 
 
 async def send(
-    consumer: AsyncConsumer[bytes, bytes], producer: AsyncProducer[bytes, bytes], topic: str, outgoing: Outgoing
+    consumer: AsyncConsumer[bytes, bytes], producer: AsyncProducer[bytes, bytes], topic: str, outgoing: OutgoingMessage
 ) -> RecordMetadata:
     """Sends the message and waits for its acknowledgement. The topic is not created if it is not there: the consumer looks first."""
     await check_target(consumer, topic, outgoing.partition)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from barnabas.client import AsyncConsumer
-from barnabas.console.messages.browse import Query, bounds_of
-from barnabas.console.messages.decoding import LIST_PARSE_BYTES_MAX, PARSE_BYTES_MAX, Decoder, Message
+from barnabas.console.messages.browse import MessageQuery, bounds_of
+from barnabas.console.messages.decoding import LIST_PARSE_BYTES_MAX, PARSE_BYTES_MAX, DecodedMessage, Decoder
 from barnabas.console.messages.filters import AllOf, KeyFilter
 from barnabas.console.messages.masks import Masks
-from barnabas.console.messages.registry import Registry
+from barnabas.console.messages.registry import CachedSchemaRegistry
 from barnabas.console.messages.rows import LIST_SHOWN_BYTES_MAX
 from barnabas.console.messages.scan import SCAN_SETTINGS, Examiner, Found
 from barnabas.topic_partition import TopicPartition
@@ -42,7 +42,7 @@ TAIL_SETTINGS: Final = {
 
 
 @dataclass(frozen=True)
-class Step(Generic[T]):
+class TailStep(Generic[T]):
     """New messages, oldest first. `left_out` were not shown: more than MESSAGES_A_STEP matched, or the tail jumped over them."""
 
     found: tuple[Found[T], ...]
@@ -52,12 +52,12 @@ class Step(Generic[T]):
 
 async def follow(
     consumer: AsyncConsumer[bytes, bytes],
-    query: Query,
-    make: Callable[[Message], tuple[T, int]],
+    query: MessageQuery,
+    make: Callable[[DecodedMessage], tuple[T, int]],
     *,
     masks: Masks,
-    registry: Registry | None = None,
-) -> AsyncGenerator[Step[T], None]:
+    registry: CachedSchemaRegistry | None = None,
+) -> AsyncGenerator[TailStep[T], None]:
     """Yields a step whenever there are new messages, and at least every POLL_S seconds. The consumer has TAIL_SETTINGS."""
     bounds = await bounds_of(consumer, query.topic, query.partitions)
     partitions = [TopicPartition(query.topic, partition) for partition in bounds.ends]
@@ -91,7 +91,7 @@ async def follow(
             found = found[-MESSAGES_A_STEP:]
         seen = len(records)
         jumped = _jump(consumer, {partition: polled.next_offsets()[partition].offset for partition in polled.partitions()}, lag_max)
-        yield Step(tuple(found), seen + jumped, left_out + jumped)
+        yield TailStep(tuple(found), seen + jumped, left_out + jumped)
         if records:
             await asyncio.sleep(STEP_S if chosen is None else STEP_WITH_FILTER_S)
 

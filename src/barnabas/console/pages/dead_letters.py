@@ -16,12 +16,12 @@ from starlette.responses import Response
 
 from barnabas.console.cluster.session import ClusterSession
 from barnabas.console.cluster.snapshot import PartitionSnapshot
-from barnabas.console.messages.browse import Query, open_scan
+from barnabas.console.messages.browse import MessageQuery, open_scan
 from barnabas.console.messages.cursor import parse_cursor
 from barnabas.console.messages.dead_letters import (
     LetterFilter,
-    NotSent,
-    Outcome,
+    LetterNotSent,
+    LetterOutcome,
     Reason,
     SentLetters,
     by_reason,
@@ -62,15 +62,15 @@ class _Forms:
     """The result of each form that was sent, by its token: a second click gets the result of the first, and sends nothing."""
 
     def __init__(self) -> None:
-        self._results: OrderedDict[str, asyncio.Future[list[Outcome]]] = OrderedDict()
+        self._results: OrderedDict[str, asyncio.Future[list[LetterOutcome]]] = OrderedDict()
 
-    def result(self, token: str) -> asyncio.Future[list[Outcome]] | None:
+    def result(self, token: str) -> asyncio.Future[list[LetterOutcome]] | None:
         """The result of a form that was sent already, perhaps not yet finished."""
         return self._results.get(token)
 
-    def begin(self, token: str) -> asyncio.Future[list[Outcome]]:
+    def begin(self, token: str) -> asyncio.Future[list[LetterOutcome]]:
         """A place for the result of a form that is sent now."""
-        result: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
+        result: asyncio.Future[list[LetterOutcome]] = asyncio.get_running_loop().create_future()
         self._results[token] = result
         if len(self._results) > FORMS_KEPT:
             self._results.popitem(last=False)
@@ -121,7 +121,7 @@ def _records(partitions: Iterable[PartitionSnapshot]) -> int | None:
 
 async def _holds_letters(visit: Visit, topic: str) -> bool:
     """Whether one of the newest messages is a dead letter."""
-    query = Query(topic)
+    query = MessageQuery(topic)
     try:
         async with consumer_of(visit, query_settings(visit, query)) as consumer:
             scan = await open_scan(
@@ -138,8 +138,8 @@ async def letters(visit: Visit) -> Response:
     return await _letters(visit, visit.path("name"))
 
 
-async def _letters(visit: Visit, topic: str, *, error: str = "", outcomes: list[Outcome] | None = None) -> Response:
-    query = Query(topic, filter=LetterFilter())
+async def _letters(visit: Visit, topic: str, *, error: str = "", outcomes: list[LetterOutcome] | None = None) -> Response:
+    query = MessageQuery(topic, filter=LetterFilter())
     cursor = visit.argument("cursor")
     if cursor:
         try:
@@ -179,7 +179,7 @@ async def send_back(visit: Visit) -> Response:
     token = f"{visit.visitor} {topic} {given or secrets.token_urlsafe(16)}"
     try:
         places = parse_places(await visit.form_list("place"))
-    except NotSent as fault:
+    except LetterNotSent as fault:
         return await _letters(visit, topic, error=str(fault))
     earlier = _forms.result(token)
     if earlier is not None:
@@ -191,7 +191,7 @@ async def send_back(visit: Visit) -> Response:
             producer = await visit.cluster.producer()
             outcomes = await send_again(consumer, producer, topic, places, _sent, visit.cluster_name, repeat=repeat)
     except BaseException as fault:
-        result.set_result([Outcome(place, problem=f"not sent: {fault or type(fault).__name__}") for place in places])
+        result.set_result([LetterOutcome(place, problem=f"not sent: {fault or type(fault).__name__}") for place in places])
         raise
     result.set_result(outcomes)
     for target in sorted({outcome.topic for outcome in outcomes if not outcome.problem}):

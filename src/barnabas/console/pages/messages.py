@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from barnabas.console.failures import sentence
 from barnabas.console.messages import parquet
-from barnabas.console.messages.browse import KeyIsMasked, Query, open_scan
+from barnabas.console.messages.browse import KeyIsMasked, MessageQuery, open_scan
 from barnabas.console.messages.decoding import READINGS, REASON_HEADER
 from barnabas.console.messages.export import RECORDS_DEFAULT, RECORDS_MAX
 from barnabas.console.messages.masks import MASKED
@@ -59,7 +59,7 @@ async def messages(visit: Visit) -> Response:
     return visit.page("messages.html", **values, rows=rows, result=_result(visit, topic, query, scan, rows))
 
 
-async def _look(visit: Visit, query: Query, limit: int) -> tuple[Scan[Row], list[Row]]:
+async def _look(visit: Visit, query: MessageQuery, limit: int) -> tuple[Scan[Row], list[Row]]:
     async with consumer_of(visit, query_settings(visit, query)) as consumer:
         scan = await open_scan(
             consumer, query, row_of, masks=masks_of(visit), registry=registry_of(visit), shown_bytes_max=LIST_SHOWN_BYTES_MAX
@@ -85,7 +85,7 @@ def _form_values(visit: Visit, topic: str) -> dict[str, Any]:
     }
 
 
-def _result(visit: Visit, topic: str, query: Query, scan: Scan[Row], rows: list[Row]) -> dict[str, Any]:
+def _result(visit: Visit, topic: str, query: MessageQuery, scan: Scan[Row], rows: list[Row]) -> dict[str, Any]:
     """What the page says about how far the scan has looked."""
     cursor = scan.cursor()
     text = None if cursor is None else cursor.address_text()
@@ -177,7 +177,7 @@ async def live(visit: Visit) -> Response:
     return visit.events(_tail(visit, query))
 
 
-async def _tail(visit: Visit, query: Query) -> AsyncIterator[tuple[str, str]]:
+async def _tail(visit: Visit, query: MessageQuery) -> AsyncIterator[tuple[str, str]]:
     """Rows to put in front of the table, and a line that says how many messages came."""
     seen = left_out = 0
     try:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from barnabas.console.cluster.health import Health, health_of
+from barnabas.console.cluster.health import HealthSummary, health_of
 from barnabas.console.cluster.history import columns
 from barnabas.console.cluster.snapshot import ClusterSnapshot
 from barnabas.console.web.routes import get
@@ -44,7 +44,7 @@ def _values(visit: Visit, snapshot: ClusterSnapshot) -> dict[str, Any]:
         key=lambda topic: topic.records_in_per_s or 0,
         reverse=True,
     )
-    health: Health = health_of(snapshot)
+    health: HealthSummary = health_of(snapshot)
     return {
         "snapshot": snapshot,
         "health": health,

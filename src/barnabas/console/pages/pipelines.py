@@ -10,7 +10,7 @@ from starlette.responses import Response
 from barnabas.console.cluster.snapshot import ClusterSnapshot
 from barnabas.console.failures import NotThere, sentence
 from barnabas.console.pipelines.drawing import drawing_of
-from barnabas.console.pipelines.queries import Query
+from barnabas.console.pipelines.queries import StreamingQuery
 from barnabas.console.pipelines.queries_reader import TOPIC, queries_of
 from barnabas.console.web.routes import get
 from barnabas.console.web.visit import Visit
@@ -46,7 +46,7 @@ async def pipeline(visit: Visit) -> Response:
     return visit.page("pipeline.html", row=_row(query, ends), query=query, reads=reads, drawing=drawing_of(query))
 
 
-def _matches(query: Query, search: str) -> bool:
+def _matches(query: StreamingQuery, search: str) -> bool:
     texts = (query.title, query.query_id, *(topic.name for topic in query.reads), *query.writes)
     return not search or any(search in text.lower() for text in texts)
 
@@ -61,7 +61,7 @@ def _ends(snapshot: ClusterSnapshot) -> dict[str, int]:
     return sums
 
 
-def _row(query: Query, ends: dict[str, int]) -> dict[str, object]:
+def _row(query: StreamingQuery, ends: dict[str, int]) -> dict[str, object]:
     lag = query.lag(ends)
     quiet = int(time.time() * 1000) - query.seen_ms > QUIET_MS
     state, kind = ("running", "good") if not quiet else ("no batch for a while", "warning") if lag else ("idle", "")

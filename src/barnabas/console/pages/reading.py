@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from barnabas.client.consumer.async_consumer import AsyncConsumer
 from barnabas.console.failures import NotThere
-from barnabas.console.messages.browse import Query, fetch_settings, read_one
-from barnabas.console.messages.decoding import PARSE_BYTES_MAX, SHOWN_BYTES_MAX, Decoder, Message, RawRecord
+from barnabas.console.messages.browse import MessageQuery, fetch_settings, read_one
+from barnabas.console.messages.decoding import PARSE_BYTES_MAX, SHOWN_BYTES_MAX, DecodedMessage, Decoder, RawRecord
 from barnabas.console.messages.masks import Masks
 from barnabas.console.messages.places import SCANS, close_later
 from barnabas.console.messages.query_text import ARGUMENTS, QueryError, parse_query
-from barnabas.console.messages.registry import Registry, shared_registry
+from barnabas.console.messages.registry import CachedSchemaRegistry, shared_registry
 from barnabas.console.web.visit import Visit
 
 _PARTITIONS_UNKNOWN: Final = 32  # for the size of fetches, before the first sample
@@ -25,7 +25,7 @@ def masks_of(visit: Visit) -> Masks:
     return Masks(visit.config.masks)
 
 
-def registry_of(visit: Visit) -> Registry | None:
+def registry_of(visit: Visit) -> CachedSchemaRegistry | None:
     """The schema registry of the cluster, if it has one."""
     return shared_registry(visit.cluster.config.registry)
 
@@ -35,7 +35,7 @@ def new_consumer(visit: Visit, settings: Mapping[str, object]) -> AsyncConsumer[
     return visit.cluster.consumer(**{name.replace(".", "_"): value for name, value in settings.items()})
 
 
-def query_settings(visit: Visit, query: Query) -> dict[str, object]:
+def query_settings(visit: Visit, query: MessageQuery) -> dict[str, object]:
     """The consumer's settings for a query. Fetches are smaller for more partitions. It waits for no sample of the cluster."""
     last = visit.cluster.snapshots.last
     topic = last.topics.get(query.topic) if last is not None else None
@@ -63,9 +63,9 @@ def place_of(visit: Visit) -> tuple[int, int]:
     return int(partition), int(offset)
 
 
-async def message_of(visit: Visit, topic: str, place: tuple[int, int], *, shown_bytes_max: int = SHOWN_BYTES_MAX) -> Message:
+async def message_of(visit: Visit, topic: str, place: tuple[int, int], *, shown_bytes_max: int = SHOWN_BYTES_MAX) -> DecodedMessage:
     """One message, decoded as the address says. Raises NotThere."""
-    query = Query(topic, partitions=frozenset((place[0],)))
+    query = MessageQuery(topic, partitions=frozenset((place[0],)))
     async with consumer_of(visit, query_settings(visit, query)) as consumer:
         record = await read_one(consumer, topic, *place)
     if record is None:
@@ -73,14 +73,14 @@ async def message_of(visit: Visit, topic: str, place: tuple[int, int], *, shown_
     return decoded(visit, topic, record, shown_bytes_max=shown_bytes_max)
 
 
-def decoded(visit: Visit, topic: str, record: RawRecord, *, shown_bytes_max: int = SHOWN_BYTES_MAX) -> Message:
+def decoded(visit: Visit, topic: str, record: RawRecord, *, shown_bytes_max: int = SHOWN_BYTES_MAX) -> DecodedMessage:
     """The message of a record, with the readings of the address."""
     try:
         query = parse_query(topic, lambda name: visit.argument(name) if name in ("keys", "values") else "", 0)
     except QueryError:
-        query = Query(topic)
+        query = MessageQuery(topic)
     registry = registry_of(visit)
-    return Message(
+    return DecodedMessage(
         record,
         Decoder(
             topic,

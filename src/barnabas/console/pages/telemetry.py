@@ -38,7 +38,7 @@ EXAMPLES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class TelemetrySubscription:
     """A subscription: the name, and its three settings as texts."""
 
     name: str
@@ -49,7 +49,7 @@ class Subscription:
 
 async def telemetry(visit: Visit, error: str | None = None, entered: Mapping[str, str] | None = None, status: int = 200) -> Response:
     unknown: str | None = None
-    rows: list[Subscription] = []
+    rows: list[TelemetrySubscription] = []
     total = 0
     try:
         names = sorted(one.name for one in await visit.cluster.admin.list_client_metrics_resources())
@@ -109,14 +109,14 @@ async def delete(visit: Visit) -> Response:
     return visit.changed(f"The subscription {name} is deleted.", "/telemetry")
 
 
-async def _described(visit: Visit, names: list[str]) -> list[Subscription]:
+async def _described(visit: Visit, names: list[str]) -> list[TelemetrySubscription]:
     if not names:
         return []
     configs = (await visit.cluster.admin.describe_configs([_resource(name) for name in names])).successes
     rows = []
     for resource, config in configs.items():
         values = {key: config[key].value or "" if key in config else "" for key in ("metrics", "interval.ms", "match")}
-        rows.append(Subscription(resource.name, values["metrics"], values["interval.ms"], values["match"]))
+        rows.append(TelemetrySubscription(resource.name, values["metrics"], values["interval.ms"], values["match"]))
     return rows
 
 

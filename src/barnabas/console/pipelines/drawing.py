@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.console.pipelines.queries import Query
+from barnabas.console.pipelines.queries import StreamingQuery
 
 BOX_WIDTH: Final = 220
 BOX_HEIGHT: Final = 34
@@ -48,7 +48,7 @@ class Drawing:
     lines: tuple[str, ...]  # the `d` of each path
 
 
-def drawing_of(query: Query) -> Drawing:
+def drawing_of(query: StreamingQuery) -> Drawing:
     """The drawing of one query. A source or sink that is not ours is left out: the query then begins or ends the drawing."""
     left = _named([topic.name for topic in query.reads])
     right = _named(query.writes)

@@ -31,7 +31,7 @@ class TopicRead:
 
 
 @dataclass(slots=True)
-class Batch:
+class MicroBatch:
     """A micro-batch. `ended_ms` is when the last task of source or sink that has reported had ended."""
 
     number: int | None
@@ -52,7 +52,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Source:
+class QuerySource:
     text: str
     topics: tuple[TopicRead, ...]
     topics_left_out: int
@@ -61,23 +61,23 @@ class Source:
 
 
 @dataclass(slots=True)
-class Sink:
+class QuerySink:
     topics: tuple[str, ...]
     exactly_once: bool
     ended_ms: int
 
 
 @dataclass(slots=True)
-class Query:
+class StreamingQuery:
     """A query with its sources, sinks and last batches, newest first."""
 
     query_id: str
     name: str | None = None
     run_id: str | None = None
     batch: int = -1
-    sources: dict[str, Source] = field(default_factory=dict)
-    sinks: dict[str, Sink] = field(default_factory=dict)
-    batches: list[Batch] = field(default_factory=list)
+    sources: dict[str, QuerySource] = field(default_factory=dict)
+    sinks: dict[str, QuerySink] = field(default_factory=dict)
+    batches: list[MicroBatch] = field(default_factory=list)
     _ends: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -103,7 +103,7 @@ class Query:
         return bool(self.sinks) and all(sink.exactly_once for sink in self.sinks.values())
 
     @property
-    def last_batch(self) -> Batch | None:
+    def last_batch(self) -> MicroBatch | None:
         return self.batches[0] if self.batches else None
 
     @property
@@ -142,16 +142,16 @@ class Query:
             return
         topics = [topic for one in _list(document.get("topics"))[:TOPICS_MAX] if (topic := _topic(one)) is not None]
         arrived = document.get("arrivedPerSecond")
-        self.sources[part] = Source(
+        self.sources[part] = QuerySource(
             _text(document.get("source")),
             tuple(topics),
             _number(document.get("topicsLeftOut")) or 0,
             float(arrived) if isinstance(arrived, int | float) and 0 <= arrived < _NUMBER_MAX else None,
             planned_ms,
         )
-        self._take_batches(Batch(batch, planned_ms, rows), document)
+        self._take_batches(MicroBatch(batch, planned_ms, rows), document)
 
-    def _take_batches(self, newest: Batch, document: Mapping[str, Any]) -> None:
+    def _take_batches(self, newest: MicroBatch, document: Mapping[str, Any]) -> None:
         known = {one.planned_ms: one for one in self.batches}
         same = next((one for one in self.batches if one.number == newest.number), None)
         if same is not None and len(self.sources) > 1:  # another source of the same batch
@@ -164,7 +164,7 @@ class Query:
                 continue
             planned_ms, rows, interval_ms = (_number(one.get(name)) for name in ("plannedMs", "inputRows", "intervalMs"))
             if planned_ms is not None and rows is not None:
-                known.setdefault(planned_ms, Batch(None, planned_ms, rows)).interval_ms = interval_ms
+                known.setdefault(planned_ms, MicroBatch(None, planned_ms, rows)).interval_ms = interval_ms
         self.batches = sorted(known.values(), key=lambda one: -one.planned_ms)[:BATCHES_MAX]
 
     def _take_sink(self, part: str, document: Mapping[str, Any]) -> None:
@@ -173,7 +173,7 @@ class Query:
         names = [_text(one.get("name")) for one in _list(document.get("topics"))[:TOPICS_MAX] if isinstance(one, dict)]
         known = self.sinks[part].topics if part in self.sinks else ()
         topics = tuple(sorted({*known, *filter(None, names)}))[:TOPICS_MAX]
-        self.sinks[part] = Sink(topics, document.get("exactlyOnce") is True, _number(document.get("endedMs")) or 0)
+        self.sinks[part] = QuerySink(topics, document.get("exactlyOnce") is True, _number(document.get("endedMs")) or 0)
 
     def _take_end(self, batch: int, ended_ms: int | None) -> None:
         if ended_ms is None:
@@ -190,7 +190,7 @@ class Queries:
     """All queries of a cluster, from the records of the topic in their order."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, Query] = {}
+        self.by_id: dict[str, StreamingQuery] = {}
         self.refused = 0  # records that are not of the schema
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
@@ -206,9 +206,9 @@ class Queries:
             return
         if query_id not in self.by_id and len(self.by_id) >= QUERIES_MAX:
             del self.by_id[min(self.by_id, key=lambda one: self.by_id[one].seen_ms)]
-        self.by_id.setdefault(query_id, Query(query_id)).take(str(kind), _text(document.get("part")), batch, document)
+        self.by_id.setdefault(query_id, StreamingQuery(query_id)).take(str(kind), _text(document.get("part")), batch, document)
 
-    def newest_first(self) -> list[Query]:
+    def newest_first(self) -> list[StreamingQuery]:
         return sorted(self.by_id.values(), key=lambda query: -query.seen_ms)
 
 

@@ -23,7 +23,7 @@ from barnabas.console.cluster.sessions import ClusterSessions
 from barnabas.console.config import ClusterConfig, ConsoleConfig
 from barnabas.console.failures import Failure
 from barnabas.console.web.headers import secured
-from barnabas.console.web.routes import Access, Match, Route, RouteTable
+from barnabas.console.web.routes import Match, Route, RouteAccess, RouteTable
 from barnabas.console.web.visit import House, Visit, prefix_of
 
 STATIC: Final = "/static/"
@@ -40,7 +40,7 @@ _FORM: Final = "application/x-www-form-urlencoded"
 _log = logging.getLogger(__name__)
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     def __init__(self, status: int, title: str, text: str, fix: str = "") -> None:
         super().__init__(title)
         self.failure = Failure(status, title, text, fix)
@@ -87,11 +87,11 @@ class Guard:
             _check_site(request)
             if is_static:
                 if request.method not in ("GET", "HEAD"):
-                    raise Refused(405, "Not possible here", "Static files can only be read.")
+                    raise RequestRefused(405, "Not possible here", "Static files can only be read.")
                 await self._app(scope, receive, send_secured)
                 return
             await self._guarded(request, scope, receive, send_secured, cookie)
-        except Refused as refused:
+        except RequestRefused as refused:
             response = PlainTextResponse(
                 f"{refused.failure.title}. {refused.failure.text} {refused.failure.fix}".strip() + "\n", refused.failure.status
             )
@@ -111,19 +111,19 @@ class Guard:
         try:
             if not isinstance(match, Match):
                 response = visit.failed(_unknown(match)) if visit.user is not None or not place.cluster.logs_in else _to_login(visit)
-            elif match.route.access is not Access.PUBLIC and place.cluster.logs_in and visit.user is None:
+            elif match.route.access is not RouteAccess.PUBLIC and place.cluster.logs_in and visit.user is None:
                 response = _to_login(visit)
             elif request.method == "POST":
                 form = await self._form(request, match.route, known)
-                if match.route.access is Access.CHANGE and not self._config.may_write:
-                    raise Refused(
+                if match.route.access is RouteAccess.CHANGE and not self._config.may_write:
+                    raise RequestRefused(
                         403,
                         "This console only reads",
                         "It was started without --console-write.",
                         "Start it with --console-write to change the cluster.",
                     )
                 visit = self._visit(request, place, visitor, match.parameters, form)
-        except Refused as refused:
+        except RequestRefused as refused:
             if not isinstance(match, Match) or known is None:
                 raise
             response = visit.failed(refused.failure)
@@ -163,7 +163,7 @@ class Guard:
     def _check_host(self, request: Request) -> None:
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or host_name(hosts[0]) not in self._hosts:
-            raise Refused(
+            raise RequestRefused(
                 421,
                 "This console has another name",
                 "The Host header is none of its names.",
@@ -176,27 +176,27 @@ class Guard:
         if len(parts) >= 3 and parts[1] == _CLUSTERS.encode():
             cluster = self._config.cluster(parts[2].decode("ascii", "replace"))
             if cluster is None:
-                raise Refused(404, "Unknown cluster", "The console has no cluster of this name.", "Open / for the first one.")
+                raise RequestRefused(404, "Unknown cluster", "The console has no cluster of this name.", "Open / for the first one.")
             return _Place(cluster, prefix_of(self._config, cluster.name), b"/" + (parts[3] if len(parts) > 3 else b""))
         return _Place(self._config.clusters[0], "", path)
 
     async def _form(self, request: Request, route: Route, known: str | None) -> list[tuple[str, str]]:
-        """The fields of a form. Raises Refused, also without the visitor's CSRF token."""
+        """The fields of a form. Raises RequestRefused, also without the visitor's CSRF token."""
         origin = request.headers.get("origin")
         if origin is not None and origin != f"{self._config.scheme}://{request.headers['host']}":
-            raise Refused(403, "The request comes from another page", f"Its origin is {origin[:100]}.")
+            raise RequestRefused(403, "The request comes from another page", f"Its origin is {origin[:100]}.")
         if not _is_own(request):
-            raise Refused(403, "The request comes from another page", "The browser says so.")
+            raise RequestRefused(403, "The request comes from another page", "The browser says so.")
         if request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() != _FORM:
-            raise Refused(415, "Not a form of this console", f"A form is sent as {_FORM}.")
+            raise RequestRefused(415, "Not a form of this console", f"A form is sent as {_FORM}.")
         body = await _body(request, route.form_bytes_max)
         try:
             fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX)
         except ValueError:
-            raise Refused(400, "Not a form of this console", f"It must be UTF-8 with at most {_FIELDS_MAX:,} fields.") from None
+            raise RequestRefused(400, "Not a form of this console", f"It must be UTF-8 with at most {_FIELDS_MAX:,} fields.") from None
         token = request.headers.get("x-csrf-token") or next((value for name, value in fields if name == "csrf"), "")
         if known is None or not self._house.visitors.has_token(known, token):
-            raise Refused(
+            raise RequestRefused(
                 403,
                 "This page is too old",
                 "The console was started again since, or the cookie is missing.",
@@ -228,7 +228,7 @@ def _is_own(request: Request) -> bool:
 def _check_site(request: Request) -> None:
     """Refuses what a page of another site loads. A link on such a page may lead here: its reader sees the console, the page does not."""
     if not _is_own(request) and request.headers.get("sec-fetch-dest") != "document":
-        raise Refused(
+        raise RequestRefused(
             403, "The request comes from another site", "A page of another site may only link to this console.", "Open the address itself."
         )
 
@@ -240,9 +240,9 @@ async def _body(request: Request, bytes_max: int) -> bytes:
             async for piece in request.stream():
                 body += piece
                 if len(body) > bytes_max:
-                    raise Refused(413, "The form is too large", f"It may have {bytes_max:,} bytes.", "Send less at once.")
+                    raise RequestRefused(413, "The form is too large", f"It may have {bytes_max:,} bytes.", "Send less at once.")
     except TimeoutError:
-        raise Refused(408, "The form did not arrive in time", f"It may take {BODY_S} seconds.", "Send it again.") from None
+        raise RequestRefused(408, "The form did not arrive in time", f"It may take {BODY_S} seconds.", "Send it again.") from None
     return bytes(body)
 
 

@@ -24,7 +24,7 @@ class Column(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Generic[T]):
+class TablePage(Generic[T]):
     """One page of a table. `query` is what its links keep of the address."""
 
     rows: Sequence[T]
@@ -49,7 +49,7 @@ class Listing(Generic[T]):
 
 def listing_of(
     visit: Visit, rows: Iterable[T], columns: Sequence[Column[T]], name_of: Callable[[T], str], *, query: Mapping[str, object] | None = None
-) -> Listing[T]:
+) -> TablePage[T]:
     """The page that a visit asks for by `q`, `sort`, `order` and `page`. Every word of the search has to be in the name. The first column
     is the usual order, and the second one among equals."""
     search = visit.argument("q")
@@ -64,6 +64,6 @@ def listing_of(
     pages = max(1, -(-len(ordered) // PAGE_SIZE))
     page = min(visit.number_argument("page", 1, 1, _PAGES_MAX), pages)
     kept = {**(query or {}), "q": search, "sort": visit.argument("sort"), "order": visit.argument("order")}
-    return Listing(
+    return TablePage(
         ordered[(page - 1) * PAGE_SIZE : page * PAGE_SIZE], len(ordered), page, pages, search, column.key, is_descending, columns, kept
     )

@@ -19,7 +19,7 @@ from barnabas.client.config.config import SharedSettings
 from barnabas.client.errors import Timeout
 from barnabas.console.config import ClusterConfig
 from barnabas.console.failures import sentence
-from barnabas.console.web.routes import Access, Route
+from barnabas.console.web.routes import Route, RouteAccess
 from barnabas.console.web.visit import Visit
 from barnabas.errors import KafkaError
 from barnabas.security.errors import AuthenticationError
@@ -101,9 +101,9 @@ class LoginPages:
     @property
     def routes(self) -> tuple[Route, ...]:
         return (
-            Route("/login", self.form, "GET", Access.PUBLIC),
-            Route("/login", self.log_in, "POST", Access.PUBLIC, 16_384),
-            Route("/logout", self.log_out, "POST", Access.PUBLIC, 16_384),
+            Route("/login", self.form, "GET", RouteAccess.PUBLIC),
+            Route("/login", self.log_in, "POST", RouteAccess.PUBLIC, 16_384),
+            Route("/logout", self.log_out, "POST", RouteAccess.PUBLIC, 16_384),
         )
 
     async def form(self, visit: Visit) -> Response:

@@ -21,7 +21,7 @@ Handler = Callable[["Visit"], Awaitable[Response]]
 Method = Literal["GET", "POST"]
 
 
-class Access(Enum):
+class RouteAccess(Enum):
     """What the guard requires for a route, beside the checks that every request gets."""
 
     PUBLIC = auto()  # the page to log in
@@ -36,7 +36,7 @@ class Route:
     path: str
     handler: Handler
     method: Method = "GET"
-    access: Access = Access.VISITOR
+    access: RouteAccess = RouteAccess.VISITOR
     form_bytes_max: int = 1 << 20
 
     @property
@@ -51,12 +51,12 @@ def get(path: str, handler: Handler) -> Route:
 
 def post(path: str, handler: Handler, *, form_bytes_max: int = 1 << 20) -> Route:
     """A change. The guard requires a CSRF token, and that the console may write."""
-    return Route(path, handler, "POST", Access.CHANGE, form_bytes_max)
+    return Route(path, handler, "POST", RouteAccess.CHANGE, form_bytes_max)
 
 
 def read_post(path: str, handler: Handler, *, form_bytes_max: int = 1 << 20) -> Route:
     """A POST that changes nothing: a long filter, a preview. The guard requires a CSRF token."""
-    return Route(path, handler, "POST", Access.VISITOR, form_bytes_max)
+    return Route(path, handler, "POST", RouteAccess.VISITOR, form_bytes_max)
 
 
 @dataclass(frozen=True)

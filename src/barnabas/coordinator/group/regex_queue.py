@@ -26,7 +26,7 @@ Resolved = dict[str, frozenset[str]]
 Defer = Callable[[int, Callable[[], None]], object]  # runs a callback after some milliseconds
 
 
-class _Job:
+class _GroupExpressions:
     """The expressions of one group. `steps` is created in the first slice, with the topics that exist then."""
 
     __slots__ = ("group_id", "on_resolved", "rank", "regexes", "resolved", "steps")
@@ -39,7 +39,7 @@ class _Job:
         self.resolved: Resolved = {}
         self.steps: Iterator[None] | None = None
 
-    def __lt__(self, other: _Job) -> bool:
+    def __lt__(self, other: _GroupExpressions) -> bool:
         return self.rank < other.rank
 
 
@@ -49,8 +49,8 @@ class RegexQueue:
         self._monotonic_ms = monotonic_ms
         self._topic_names = topic_names
         self._names: tuple[str, ...] | None = None  # shared by all jobs that started since the topics changed
-        self._jobs: dict[str, _Job] = {}
-        self._heap: list[_Job] = []  # a cancelled job stays here until it is popped
+        self._jobs: dict[str, _GroupExpressions] = {}
+        self._heap: list[_GroupExpressions] = []  # a cancelled job stays here until it is popped
         self._submitted = 0
         self._is_scheduled = False
 
@@ -63,7 +63,7 @@ class RegexQueue:
     def submit(self, group_id: str, regexes: Iterable[str], on_resolved: Callable[[Resolved], None]) -> None:
         """Calls `on_resolved` with the topics of each expression, in a later slice. Replaces an earlier request of the group."""
         self._submitted += 1
-        job = _Job(group_id, list(regexes), on_resolved, self._submitted)
+        job = _GroupExpressions(group_id, list(regexes), on_resolved, self._submitted)
         self._jobs[group_id] = job
         heappush(self._heap, job)
         if not self._is_scheduled:
@@ -91,7 +91,7 @@ class RegexQueue:
         else:
             self._defer(max(1, REST_FACTOR * (self._monotonic_ms() - started_ms)), self._run_slice)
 
-    def _work_on(self, job: _Job, steps_left: int, end_ms: int) -> int:
+    def _work_on(self, job: _GroupExpressions, steps_left: int, end_ms: int) -> int:
         """Work on the job until it is done or the slice is over; returns the steps left in the slice."""
         if job.steps is None:
             job.steps = resolution(job.regexes, self._snapshot(), job.resolved)

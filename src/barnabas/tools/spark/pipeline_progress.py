@@ -29,7 +29,7 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)  # Spark's watermark before the
 
 
 @dataclass(frozen=True)
-class Failure:
+class FlowFailure:
     """An error of ours that ended a flow."""
 
     kind: str
@@ -40,10 +40,10 @@ class Failure:
         return self.kind in _PERMANENT
 
 
-def failure_in(text: str) -> Failure | None:
+def failure_in(text: str) -> FlowFailure | None:
     """The first error of ours in the output of Spark."""
     match = _OUR_ERROR.search(text)
-    return None if match is None else Failure(match[1], match[2])
+    return None if match is None else FlowFailure(match[1], match[2])
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Flow:
     newest: datetime | None = None
     lateness: timedelta | None = None
     is_running: bool = True
-    failure: Failure | None = None
+    failure: FlowFailure | None = None
 
     def take(self, progress: Mapping[str, Any]) -> None:
         """Adds one batch."""

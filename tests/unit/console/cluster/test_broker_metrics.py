@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from barnabas.console.cluster.broker_metrics import BrokerMetrics, ByteTotals, NoMetrics, parse_totals
+from barnabas.console.cluster.broker_metrics import BrokerMetrics, ByteTotals, MetricsUnreadable, parse_totals
 from barnabas.console.cluster.derivation import Derivation
 from barnabas.console.cluster.reader import Readings
 
@@ -30,7 +30,7 @@ def test_another_text_is_refused(text: bytes) -> None:
 
 
 def test_metrics_that_cannot_be_read_are_named() -> None:
-    with pytest.raises(NoMetrics, match="http://localhost:1/metrics cannot be read"):
+    with pytest.raises(MetricsUnreadable, match="http://localhost:1/metrics cannot be read"):
         asyncio.run(BrokerMetrics(["http://localhost:1"], {}).totals())
 
 
@@ -39,7 +39,7 @@ def test_metrics_of_something_that_speaks_no_http_are_named(monkeypatch: pytest.
         raise http.client.BadStatusLine("SSH")
 
     monkeypatch.setattr(urllib.request.OpenerDirector, "open", answer)
-    with pytest.raises(NoMetrics, match="http://localhost:1/metrics cannot be read: SSH"):
+    with pytest.raises(MetricsUnreadable, match="http://localhost:1/metrics cannot be read: SSH"):
         asyncio.run(BrokerMetrics(["http://localhost:1"], {}).totals())
 
 

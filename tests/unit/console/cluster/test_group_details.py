@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from barnabas.console.cluster.group_details import GroupDetails, GroupPartition, Member, rows_of
+from barnabas.console.cluster.group_details import GroupDetails, GroupPartition, MemberDetails, rows_of
 from barnabas.console.cluster.snapshot import ClusterSnapshot, PartitionSnapshot, TopicSnapshot
 from barnabas.topic_partition import TopicPartition
 
@@ -18,7 +18,7 @@ def snapshot() -> ClusterSnapshot:
 
 
 def test_a_row_is_assigned_or_has_an_offset() -> None:
-    member = Member("m", None, "client", "/host", None, (B,))
+    member = MemberDetails("m", None, "client", "/host", None, (B,))
     rows = rows_of([member], {A: 10, GONE: 3}, snapshot(), {}, frozenset({A}))
     assert rows == (
         GroupPartition(GONE, 3, None, None, None, False),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from barnabas.console.cluster.history import SERIES_MAX, SERIES_POINTS_MAX, TOTALS_MAX, History, columns
+from barnabas.console.cluster.history import SERIES_MAX, SERIES_POINTS_MAX, TOTALS_MAX, MetricHistory, columns
 
 
 def test_an_hour_of_totals_is_kept() -> None:
-    history = History()
+    history = MetricHistory()
     for number in range(TOTALS_MAX + 10):
         history.add_total("records_in", number * 5_000, number)
     points = history.total("records_in")
@@ -16,7 +16,7 @@ def test_an_hour_of_totals_is_kept() -> None:
 
 
 def test_a_series_has_a_point_in_15_seconds_and_begins_when_something_happens() -> None:
-    history = History()
+    history = MetricHistory()
     for number in range(10):
         history.add_topic_rate("quiet", number * 5_000, 0)
         history.add_topic_rate("busy", number * 5_000, 7)
@@ -25,7 +25,7 @@ def test_a_series_has_a_point_in_15_seconds_and_begins_when_something_happens() 
 
 
 def test_the_number_of_series_is_bounded_and_the_quiet_ones_go_first() -> None:
-    history = History()
+    history = MetricHistory()
     history.add_group_lag("busy", 0, 1)
     for number in range(SERIES_MAX):
         if number % 100 == 0:

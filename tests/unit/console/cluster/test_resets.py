@@ -14,8 +14,7 @@ from barnabas.administration.offset_resets import OffsetChange
 from barnabas.client.admin.outcomes import Outcomes
 from barnabas.client.admin.topics.offsets import OffsetSpec
 from barnabas.console.cluster.resets import (
-    Request,
-    Unusable,
+    ResetTarget,
     decode_plan,
     encode_plan,
     parse_duration,
@@ -24,6 +23,7 @@ from barnabas.console.cluster.resets import (
     parse_time,
     preview,
 )
+from barnabas.console.failures import UnusableField
 from barnabas.topic_partition import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -46,7 +46,7 @@ class Logs:
         return Outcomes(found, found, {})
 
 
-def after(request: Request, committed: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+def after(request: ResetTarget, committed: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
     admin: Any = Logs()
     return {row.partition: row.after for row in asyncio.run(preview(admin, [A, B], committed, request, NOW_MS))}
 
@@ -54,22 +54,22 @@ def after(request: Request, committed: dict[TopicPartition, int]) -> dict[TopicP
 @pytest.mark.parametrize(
     ("request_of", "expected"),
     [
-        (Request("earliest"), {A: 10, B: 7}),
-        (Request("latest"), {A: 100, B: 7}),
-        (Request("time", 5_000_000), {A: 50, B: 7}),
-        (Request("time", 6_000_000), {A: 100, B: 7}),  # nothing was written since: the end
-        (Request("duration", 5_000_000), {A: 50, B: 7}),
-        (Request("offset", 20), {A: 20, B: 7}),
-        (Request("shift", -1_000), {A: 10, B: 7}),
+        (ResetTarget("earliest"), {A: 10, B: 7}),
+        (ResetTarget("latest"), {A: 100, B: 7}),
+        (ResetTarget("time", 5_000_000), {A: 50, B: 7}),
+        (ResetTarget("time", 6_000_000), {A: 100, B: 7}),  # nothing was written since: the end
+        (ResetTarget("duration", 5_000_000), {A: 50, B: 7}),
+        (ResetTarget("offset", 20), {A: 20, B: 7}),
+        (ResetTarget("shift", -1_000), {A: 10, B: 7}),
     ],
 )
-def test_each_target_is_within_the_log(request_of: Request, expected: dict[TopicPartition, int]) -> None:
+def test_each_target_is_within_the_log(request_of: ResetTarget, expected: dict[TopicPartition, int]) -> None:
     assert after(request_of, {A: 40, B: 7}) == expected
 
 
 def test_a_shift_needs_an_offset_to_go_from() -> None:
-    with pytest.raises(Unusable, match="a-1 has no committed offset"):
-        after(Request("shift", 5), {A: 40})
+    with pytest.raises(UnusableField, match="a-1 has no committed offset"):
+        after(ResetTarget("shift", 5), {A: 40})
 
 
 def test_times_are_utc_unless_they_name_a_zone() -> None:
@@ -80,14 +80,14 @@ def test_times_are_utc_unless_they_name_a_zone() -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "9" * 30])
 def test_a_time_that_is_none_is_refused_in_words(text: str) -> None:
-    with pytest.raises(Unusable, match="Enter a time such as"):
+    with pytest.raises(UnusableField, match="Enter a time such as"):
         parse_time(text)
 
 
 def test_durations_are_short_or_iso() -> None:
     assert [parse_duration(text) for text in ("90 min", "2h", "1 d", "PT1M30S")] == [5_400_000, 7_200_000, 86_400_000, 90_000]
     for text in ("", "2 weeks", "-PT1M", "1.5 h"):
-        with pytest.raises(Unusable, match="Enter a duration"):
+        with pytest.raises(UnusableField, match="Enter a duration"):
             parse_duration(text)
 
 
@@ -95,22 +95,22 @@ def test_partitions_are_numbers_and_ranges() -> None:
     assert parse_partitions(" 0, 2,5-7 ") == {0, 2, 5, 6, 7}
     assert parse_partitions("") is None
     for text in ("x", "7-5", "1-", "9" * 50):
-        with pytest.raises(Unusable, match="Write partitions as"):
+        with pytest.raises(UnusableField, match="Write partitions as"):
             parse_partitions(text)
 
 
 def test_the_partitions_of_a_text_are_bounded() -> None:
     assert parse_partitions("0-9999") == set(range(10_000))
     for text in ("0-10000", "0-9999,0-9999", "0-999999," * 1_000):
-        with pytest.raises(Unusable, match="Name at most 10,000 partitions"):
+        with pytest.raises(UnusableField, match="Name at most 10,000 partitions"):
             parse_partitions(text)
-    with pytest.raises(Unusable, match="at most 10,000 characters"):
+    with pytest.raises(UnusableField, match="at most 10,000 characters"):
         parse_partitions("0," * 5_001)
 
 
 @pytest.mark.parametrize(("target", "text"), [("offset", "-1"), ("offset", ""), ("shift", "some"), ("offset", "9" * 20), ("nowhere", "")])
 def test_a_target_without_its_number_is_refused(target: str, text: str) -> None:
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableField):
         parse_request(target, {target: text})
 
 
@@ -125,5 +125,5 @@ def test_a_plan_survives_the_page(topic: str, before: int | None, target: int) -
     ["", "x", "[]", "{}", '{"t":[[0,1]]}', '{"t":[[0,1,-5]]}', '{"t":[["0",1,5]]}', '{"t":[[0,true,5]]}', '{"t":5}', "[" * 100_000],
 )
 def test_a_plan_that_no_page_made_is_refused(text: str) -> None:
-    with pytest.raises(Unusable, match="make the preview again"):
+    with pytest.raises(UnusableField, match="make the preview again"):
         decode_plan(text)

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from barnabas.client import AsyncConsumer, AsyncProducer
-from barnabas.console.messages.browse import Query, open_scan
+from barnabas.console.messages.browse import MessageQuery, open_scan
 from barnabas.console.messages.cursor import Cursor
-from barnabas.console.messages.decoding import Message
+from barnabas.console.messages.decoding import DecodedMessage
 from barnabas.console.messages.masks import Masks
 from barnabas.testing import EmbeddedBroker
 
@@ -32,10 +32,10 @@ def produce(broker: EmbeddedBroker, topic: str, given: Iterable[Given], **settin
 
 def looked(
     broker: EmbeddedBroker,
-    query: Query,
+    query: MessageQuery,
     limit: int,
     *,
-    make: Callable[[Message], tuple[T, int]],
+    make: Callable[[DecodedMessage], tuple[T, int]],
     masks: Masks | None = None,
     time_s: float = LONG_S,
 ) -> tuple[list[T], Cursor | None, list[str]]:
@@ -49,7 +49,7 @@ def looked(
     return with_consumer(broker, query, look)
 
 
-def with_consumer(broker: EmbeddedBroker, query: Query, work: Callable[[AsyncConsumer[bytes, bytes]], Awaitable[T]]) -> T:
+def with_consumer(broker: EmbeddedBroker, query: MessageQuery, work: Callable[[AsyncConsumer[bytes, bytes]], Awaitable[T]]) -> T:
     """Runs the work with a consumer that has the settings of the query."""
 
     async def run() -> T:
@@ -59,6 +59,6 @@ def with_consumer(broker: EmbeddedBroker, query: Query, work: Callable[[AsyncCon
     return asyncio.run(run())
 
 
-def number(message: Message) -> tuple[int, int]:
+def number(message: DecodedMessage) -> tuple[int, int]:
     """The value as a number: what most tests send."""
     return int(message.record.value or b"-1"), 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.client.consumer.record import ConsumerRecord, TimestampType
-from barnabas.console.messages.decoding import Decoder, Message, RawRecord, Reading
+from barnabas.console.messages.decoding import DecodedMessage, Decoder, RawRecord, Reading
 from barnabas.console.messages.masks import Masks, parse_masks
 from barnabas.console.messages.registry import RegistryDecoder
 
@@ -32,7 +32,7 @@ def message(
     values: Reading = "auto",
     registry: RegistryDecoder | None = None,
     **bounds: int,
-) -> Message:
+) -> DecodedMessage:
     """A message of the topic, with masks as console.toml has them."""
     decoder = Decoder(topic, masks=Masks(parse_masks(list(masks))), key=keys, value=values, registry=registry, **bounds)
-    return Message(record(value, key, headers), decoder)
+    return DecodedMessage(record(value, key, headers), decoder)

@@ -6,19 +6,19 @@ import time
 import pytest
 
 from barnabas.client import AsyncConsumer, AsyncProducer
-from barnabas.console.messages.browse import Query
+from barnabas.console.messages.browse import MessageQuery
 from barnabas.console.messages.dead_letters import (
     SENT_AGAIN,
     LetterFilter,
-    NotSent,
-    Outcome,
+    LetterNotSent,
+    LetterOutcome,
     SentLetters,
     by_reason,
     letter_of,
     parse_places,
     send_again,
 )
-from barnabas.console.messages.decoding import Message, RawRecord
+from barnabas.console.messages.decoding import DecodedMessage, RawRecord
 from barnabas.console.messages.scan import SCAN_SETTINGS
 from barnabas.testing import EmbeddedBroker
 from tests.unit.console.messages.reading import looked
@@ -42,14 +42,14 @@ def test_reasons_that_differ_only_in_numbers_and_quotes_are_one() -> None:
 
 @pytest.mark.parametrize("texts", [[], ["0"], ["a:b"], ["0:-1"], ["0:1;drop"], ["0:1"] * 3 + [f"0:{n}" for n in range(2000)]])
 def test_places_that_no_form_has_are_refused(texts: list[str]) -> None:
-    with pytest.raises(NotSent):
+    with pytest.raises(LetterNotSent):
         parse_places(texts)
 
 
 def sent_back(
     broker: EmbeddedBroker, topic: str, places: list[tuple[int, int]], sent: SentLetters, *, repeat: bool = False
-) -> list[Outcome]:
-    async def send() -> list[Outcome]:
+) -> list[LetterOutcome]:
+    async def send() -> list[LetterOutcome]:
         settings = {"bootstrap.servers": broker.bootstrap_servers}
         async with AsyncConsumer({**settings, **SCAN_SETTINGS}) as consumer, AsyncProducer(settings) as producer:
             return await send_again(consumer, producer, topic, places, sent, "local", repeat=repeat)
@@ -58,10 +58,10 @@ def sent_back(
 
 
 def records(broker: EmbeddedBroker, topic: str) -> list[RawRecord]:
-    def make(one: Message) -> tuple[RawRecord, int]:
+    def make(one: DecodedMessage) -> tuple[RawRecord, int]:
         return one.record, 1
 
-    return looked(broker, Query(topic, start="beginning"), 100, make=make)[0]
+    return looked(broker, MessageQuery(topic, start="beginning"), 100, make=make)[0]
 
 
 def test_a_letter_goes_back_once_with_its_own_key_value_time_and_headers(broker: EmbeddedBroker) -> None:
@@ -77,7 +77,7 @@ def test_a_letter_goes_back_once_with_its_own_key_value_time_and_headers(broker:
             await producer.send(dead, b"own", None, timestamp=AT, headers=headers(dead))
 
     asyncio.run(write())
-    found, _, _ = looked(broker, Query(dead, filter=LetterFilter()), 100, make=letter_of)
+    found, _, _ = looked(broker, MessageQuery(dead, filter=LetterFilter()), 100, make=letter_of)
     assert sorted(letter.place for letter in found) == ["0:0", "0:2", "0:3", "0:4", "0:5"]
 
     sent = SentLetters()

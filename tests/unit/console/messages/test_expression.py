@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.console.messages.expression import Expression, ExpressionError, OutOfTime
+from barnabas.console.messages.expression import FilterExpression, FilterExpressionError, OutOfTime
 
 
 class Scope:
@@ -49,7 +49,7 @@ SCOPE = Scope(
     ],
 )
 def test_it_is_true_or_not(text: str, result: bool) -> None:
-    assert Expression(text).matches(SCOPE) is result
+    assert FilterExpression(text).matches(SCOPE) is result
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_it_is_true_or_not(text: str, result: bool) -> None:
     ],
 )
 def test_anything_else_is_refused_before_it_runs(text: str) -> None:
-    with pytest.raises(ExpressionError):
-        Expression(text)
+    with pytest.raises(FilterExpressionError):
+        FilterExpression(text)
 
 
 def test_a_message_has_a_time_budget() -> None:
     with pytest.raises(OutOfTime):
-        Expression("offset > 1").matches(Scope(deadline=0.0, offset=1))
+        FilterExpression("offset > 1").matches(Scope(deadline=0.0, offset=1))

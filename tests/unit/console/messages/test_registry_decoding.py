@@ -9,8 +9,8 @@ import pytest
 from barnabas.client.serialization.avro import AvroSerializer
 from barnabas.client.serialization.json_schema import JsonSchemaSerializer
 from barnabas.client.serialization.protobuf import ProtobufSerializer
-from barnabas.console.messages.decoding import Decoded
-from barnabas.console.messages.registry import NotDecoded, Registry, avro_is_recursive
+from barnabas.console.messages.decoding import DecodedField
+from barnabas.console.messages.registry import CachedSchemaRegistry, NotDecoded, avro_is_recursive
 from tests.schema_registry import running
 from tests.unit.console.messages.records import message
 
@@ -28,8 +28,8 @@ def url() -> Generator[str, None, None]:
         yield registry.url
 
 
-def shown(url: str, raw: bytes, **settings: Any) -> Decoded:
-    return message(raw, registry=Registry({"schema.registry.url": url}).decoder(), **settings).value
+def shown(url: str, raw: bytes, **settings: Any) -> DecodedField:
+    return message(raw, registry=CachedSchemaRegistry({"schema.registry.url": url}).decoder(), **settings).value
 
 
 def serialized(serializer: Any, value: Any) -> bytes:
@@ -64,7 +64,7 @@ def test_an_unknown_schema_and_a_registry_that_is_down_are_notes(url: str) -> No
 
 
 def test_a_registry_that_failed_is_not_asked_for_each_message(url: str) -> None:
-    registry = Registry({"schema.registry.url": "http://127.0.0.1:1"})
+    registry = CachedSchemaRegistry({"schema.registry.url": "http://127.0.0.1:1"})
     with pytest.raises(NotDecoded):
         registry.ask_kind(1)
     with pytest.raises(NotDecoded, match="cannot be reached"):

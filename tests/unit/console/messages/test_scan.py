@@ -9,8 +9,8 @@ import pytest
 from barnabas.client import Admin, AsyncProducer, TopicPartition
 from barnabas.client.admin import RecordsToDelete
 from barnabas.client.producer.partitioners import partition_for_key
-from barnabas.console.messages.browse import KeyIsMasked, Query, read_offsets
-from barnabas.console.messages.decoding import Message
+from barnabas.console.messages.browse import KeyIsMasked, MessageQuery, read_offsets
+from barnabas.console.messages.decoding import DecodedMessage
 from barnabas.console.messages.filters import parse_filter
 from barnabas.console.messages.masks import Masks, parse_masks
 from barnabas.console.messages.rows import Row, row_of
@@ -36,7 +36,7 @@ def numbers(broker: EmbeddedBroker, now: int) -> str:
 
 
 def test_the_newest_come_first_and_a_cursor_goes_on_until_nothing_is_left(broker: EmbeddedBroker, numbers: str) -> None:
-    query, seen = Query(numbers), []
+    query, seen = MessageQuery(numbers), []
     for _ in range(COUNT // 700 + 1):
         values, cursor, _ = looked(broker, query, 700, make=number)
         seen += values
@@ -46,17 +46,17 @@ def test_the_newest_come_first_and_a_cursor_goes_on_until_nothing_is_left(broker
 
 
 def test_from_the_beginning(broker: EmbeddedBroker, numbers: str) -> None:
-    first, cursor, _ = looked(broker, Query(numbers, start="beginning"), 1000, make=number)
-    second, _, _ = looked(broker, Query(numbers, start="beginning", cursor=cursor), 1000, make=number)
+    first, cursor, _ = looked(broker, MessageQuery(numbers, start="beginning"), 1000, make=number)
+    second, _, _ = looked(broker, MessageQuery(numbers, start="beginning", cursor=cursor), 1000, make=number)
     assert first + second == list(range(2000))
 
 
 def test_by_time_and_by_offset(broker: EmbeddedBroker, numbers: str, now: int) -> None:
-    assert looked(broker, Query(numbers, start="time", timestamp_ms=now + 1_500_500), 3, make=number)[0] == [1501, 1502, 1503]
-    assert looked(broker, Query(numbers, start="time", timestamp_ms=now + 10**9), 3, make=number)[0] == []
-    at_offset = Query(numbers, start="offset", offset=-2)
+    assert looked(broker, MessageQuery(numbers, start="time", timestamp_ms=now + 1_500_500), 3, make=number)[0] == [1501, 1502, 1503]
+    assert looked(broker, MessageQuery(numbers, start="time", timestamp_ms=now + 10**9), 3, make=number)[0] == []
+    at_offset = MessageQuery(numbers, start="offset", offset=-2)
     assert looked(broker, at_offset, 10, make=number)[0] == [2980, 2990, 2996, 2997, 2998, 2999]
-    of_partition = Query(numbers, start="offset", offset=100, partitions=frozenset((2,)))
+    of_partition = MessageQuery(numbers, start="offset", offset=100, partitions=frozenset((2,)))
     assert looked(broker, of_partition, 2, make=number)[0] == [1000, 1010]
 
 
@@ -66,21 +66,21 @@ def test_by_key_only_the_partition_of_the_key_is_read(broker: EmbeddedBroker) ->
     place = int(partition_for_key(b"k7", 8))
     elsewhere = (place + 1) % 8
     produce(broker, topic, [(place, at, b"k7", b"1"), (place, at, b"k8", b"2"), (elsewhere, at, b"k7", b"3"), (place, at, b"k7", b"4")])
-    assert looked(broker, Query(topic, key=b"k7"), 10, make=number)[0] == [4, 1]
-    assert looked(broker, Query(topic, key=b"k7", partitions=frozenset((elsewhere,))), 10, make=number)[0] == [3]
+    assert looked(broker, MessageQuery(topic, key=b"k7"), 10, make=number)[0] == [4, 1]
+    assert looked(broker, MessageQuery(topic, key=b"k7", partitions=frozenset((elsewhere,))), 10, make=number)[0] == [3]
     with pytest.raises(KeyIsMasked):
-        looked(broker, Query(topic, key=b"k7"), 10, make=number, masks=Masks(parse_masks([{"mask": "$", "part": "key"}])))
+        looked(broker, MessageQuery(topic, key=b"k7"), 10, make=number, masks=Masks(parse_masks([{"mask": "$", "part": "key"}])))
 
 
 def test_a_filter_looks_through_everything_when_it_has_the_time(broker: EmbeddedBroker, numbers: str) -> None:
-    query = Query(numbers, filter=parse_filter("text", "99"), value_reading="json")
+    query = MessageQuery(numbers, filter=parse_filter("text", "99"), value_reading="json")
     values, cursor, _ = looked(broker, query, 10_000, make=number)
     assert values == [value for value in reversed(range(COUNT)) if "99" in str(value)]
     assert cursor is None
 
 
 def test_without_time_it_says_how_far_it_looked_and_goes_on_from_there(broker: EmbeddedBroker, numbers: str) -> None:
-    query, looked_at, pages = Query(numbers, filter=parse_filter("expression", "offset == -1")), 0, 0
+    query, looked_at, pages = MessageQuery(numbers, filter=parse_filter("expression", "offset == -1")), 0, 0
     while True:
         values, cursor, _ = looked(broker, query, 10, make=number, time_s=0.001)
         assert values == []
@@ -105,10 +105,10 @@ def test_gaps_of_a_transactional_topic_and_its_isolation(broker: EmbeddedBroker)
                 await (producer.commit_transaction() if value % 3 else producer.abort_transaction())
 
     asyncio.run(write())
-    assert looked(broker, Query(topic), 100, make=number)[0] == list(reversed(range(30)))
-    committed = looked(broker, Query(topic, isolation="read_committed"), 100, make=number)[0]
+    assert looked(broker, MessageQuery(topic), 100, make=number)[0] == list(reversed(range(30)))
+    committed = looked(broker, MessageQuery(topic, isolation="read_committed"), 100, make=number)[0]
     assert committed == [value for value in reversed(range(30)) if value % 3]
-    forwards = Query(topic, start="beginning", isolation="read_committed")
+    forwards = MessageQuery(topic, start="beginning", isolation="read_committed")
     assert looked(broker, forwards, 5, make=number)[0] == [1, 2, 4, 5, 7]
 
 
@@ -116,11 +116,11 @@ def test_deleted_messages_are_skipped(broker: EmbeddedBroker) -> None:
     topic = broker.create_topic("console-deleted")
     at = round(time.time() * 1000)
     produce(broker, topic, [(0, at, None, b"%d" % value) for value in range(100)])
-    _, cursor, _ = looked(broker, Query(topic, start="beginning"), 10, make=number)
+    _, cursor, _ = looked(broker, MessageQuery(topic, start="beginning"), 10, make=number)
     with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
         admin.delete_records({TopicPartition(topic, 0): RecordsToDelete.before_offset(60)}).all()
-    assert looked(broker, Query(topic, start="beginning", cursor=cursor), 3, make=number)[0] == [60, 61, 62]
-    assert looked(broker, Query(topic), 100, make=number)[0] == list(reversed(range(60, 100)))
+    assert looked(broker, MessageQuery(topic, start="beginning", cursor=cursor), 3, make=number)[0] == [60, 61, 62]
+    assert looked(broker, MessageQuery(topic), 100, make=number)[0] == list(reversed(range(60, 100)))
 
 
 def test_large_values_are_rows_of_a_small_size(broker: EmbeddedBroker) -> None:
@@ -130,12 +130,12 @@ def test_large_values_are_rows_of_a_small_size(broker: EmbeddedBroker) -> None:
     produce(broker, topic, [(0, at, None, b"x" * 2_500_000) for _ in range(12)] + [(0, at, b"k", None)], **large)
     sizes: list[int] = []
 
-    def make(message: Message) -> tuple[Row, int]:
+    def make(message: DecodedMessage) -> tuple[Row, int]:
         row, size = row_of(message)
         sizes.append(size)
         return row, size
 
-    rows, _, _ = looked(broker, Query(topic), 20, make=make)
+    rows, _, _ = looked(broker, MessageQuery(topic), 20, make=make)
     assert [row.value.size for row in rows] == [-1, *[2_500_000] * 12]
     assert [row.value.form for row in rows] == ["null", *["text"] * 12]
     assert all(row.value.is_cut and len(row.value.text) == 500 for row in rows[1:]) and max(sizes) < 10_000
@@ -143,14 +143,14 @@ def test_large_values_are_rows_of_a_small_size(broker: EmbeddedBroker) -> None:
 
 def test_an_empty_topic_and_one_that_is_not_there(broker: EmbeddedBroker) -> None:
     topic = broker.create_topic("console-empty", 2)
-    assert looked(broker, Query(topic), 10, make=number) == ([], None, [])
+    assert looked(broker, MessageQuery(topic), 10, make=number) == ([], None, [])
     with pytest.raises(UnknownTopicOrPartition):
-        looked(broker, Query("console-not-there"), 10, make=number)
+        looked(broker, MessageQuery("console-not-there"), 10, make=number)
     with pytest.raises(UnknownTopicOrPartition, match="no partition 9"):
-        looked(broker, Query(topic, partitions=frozenset((9,))), 10, make=number)
+        looked(broker, MessageQuery(topic, partitions=frozenset((9,))), 10, make=number)
 
 
 def test_single_messages_are_read_by_their_places(broker: EmbeddedBroker, numbers: str) -> None:
     places = [(2, 5), (0, 0), (2, 0), (2, 10**9), (1, 700)]
-    records = with_consumer(broker, Query(numbers), lambda consumer: read_offsets(consumer, numbers, places))
+    records = with_consumer(broker, MessageQuery(numbers), lambda consumer: read_offsets(consumer, numbers, places))
     assert {place: record.value for place, record in records.items()} == {(2, 5): b"50", (2, 0): b"0", (0, 0): b"2", (1, 700): b"1401"}

@@ -3,7 +3,7 @@
 import asyncio
 
 from barnabas.client import AsyncConsumer, AsyncProducer
-from barnabas.console.messages.browse import Query
+from barnabas.console.messages.browse import MessageQuery
 from barnabas.console.messages.filters import parse_filter
 from barnabas.console.messages.masks import Masks
 from barnabas.console.messages.tail import MESSAGES_A_STEP, TAIL_SETTINGS, follow
@@ -22,7 +22,7 @@ def test_new_messages_come_oldest_first_and_too_many_are_counted(broker: Embedde
         values: list[int] = []
         seen = left_out = 0
         async with AsyncConsumer({**settings, **TAIL_SETTINGS}) as consumer, AsyncProducer({**settings, "linger.ms": 50}) as producer:
-            steps = follow(consumer, Query(topic), number, masks=Masks())
+            steps = follow(consumer, MessageQuery(topic), number, masks=Masks())
             first = asyncio.ensure_future(anext(steps))
             while consumer.assignment() == set():
                 await asyncio.sleep(0.01)
@@ -49,7 +49,7 @@ def test_a_tail_has_a_filter(broker: EmbeddedBroker) -> None:
     async def run() -> list[int]:
         settings = {"bootstrap.servers": broker.bootstrap_servers}
         async with AsyncConsumer({**settings, **TAIL_SETTINGS}) as consumer, AsyncProducer(settings) as producer:
-            steps = follow(consumer, Query(topic, filter=parse_filter("expression", "offset in [3, 5]")), number, masks=Masks())
+            steps = follow(consumer, MessageQuery(topic, filter=parse_filter("expression", "offset in [3, 5]")), number, masks=Masks())
             step = asyncio.ensure_future(anext(steps))
             while consumer.assignment() == set():
                 await asyncio.sleep(0.01)

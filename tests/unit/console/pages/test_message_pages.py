@@ -20,7 +20,7 @@ from barnabas.console.config import ClusterConfig, ConsoleConfig
 from barnabas.console.messages import browse, places
 from barnabas.console.messages.masks import parse_masks
 from barnabas.console.messages.places import DOWNLOADS, DOWNLOADS_MAX
-from barnabas.console.messages.rows import Field
+from barnabas.console.messages.rows import RowField
 from barnabas.console.pages import dead_letters, downloads
 from barnabas.console.pages.downloads import Download
 from barnabas.console.web.rendering import ENVIRONMENT
@@ -219,7 +219,7 @@ def test_the_size_of_what_is_masked_is_not_shown(console: TestClient, topics: st
 def test_a_masked_part_that_is_cut_says_no_size() -> None:
     parts = ENVIRONMENT.get_template("fragments/message_parts.html").make_module({"visit": None})
     for is_masked in (False, True):
-        part = Field("json", '{"card": "', 4_111, "", is_cut=True, is_masked=is_masked)
+        part = RowField("json", '{"card": "', 4_111, "", is_cut=True, is_masked=is_masked)
         for shown in (parts.value(part, 100), parts.whole("Value", part, "id", "/file", "")):  # type: ignore[attr-defined]
             assert ("4,111" in shown or "4.1 kB" in shown) is not is_masked
 

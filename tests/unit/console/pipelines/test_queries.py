@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.console.pipelines import queries_reader
 from barnabas.console.pipelines.drawing import TOPICS_DRAWN, drawing_of
-from barnabas.console.pipelines.queries import BATCHES_MAX, QUERIES_MAX, Queries, Query
+from barnabas.console.pipelines.queries import BATCHES_MAX, QUERIES_MAX, Queries, StreamingQuery
 from pyspark_barnabas.queries.batch_note import BatchNote, PastBatch, TopicSpan
 from pyspark_barnabas.queries.identity import QueryIdentity
 from pyspark_barnabas.queries.query_record import Record, read_record, sink_record, source_record
@@ -43,7 +43,7 @@ def queries(*records: Record) -> Queries:
     return known
 
 
-def query(*records: Record) -> Query:
+def query(*records: Record) -> StreamingQuery:
     (one,) = queries(*records).by_id.values()
     return one
 

@@ -145,7 +145,7 @@ def test_a_form_that_does_not_arrive_is_refused(monkeypatch: pytest.MonkeyPatch)
         async with asyncio.timeout(60):  # of a guard without a bound
             await guard._body(request, 10)
 
-    with pytest.raises(guard.Refused) as refused:
+    with pytest.raises(guard.RequestRefused) as refused:
         asyncio.run(read())
     assert refused.value.failure.status == 408
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.console.web.listing import PAGE_SIZE, Column, Listing, listing_of
+from barnabas.console.web.listing import PAGE_SIZE, Column, TablePage, listing_of
 
 Row = tuple[str, int | None]
 COLUMNS: tuple[Column[Row], ...] = (Column("name", "Name", lambda row: row[0]), Column("size", "Size", lambda row: row[1], True))
@@ -22,7 +22,7 @@ class Asked:
         return min(max(int(self._arguments.get(name, default)), low), high)
 
 
-def listed(rows: list[Row] = ROWS, **arguments: str) -> Listing[Row]:
+def listed(rows: list[Row] = ROWS, **arguments: str) -> TablePage[Row]:
     visit: Any = Asked(arguments)
     return listing_of(visit, rows, COLUMNS, lambda row: row[0])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.tools.spark.pipeline_progress import Failure, Flow, Flows, failure_in, progress_line, terminal_line
+from barnabas.tools.spark.pipeline_progress import Flow, FlowFailure, Flows, failure_in, progress_line, terminal_line
 from barnabas.tools.spark.pipeline_run import Output
 from barnabas.tools.spark.spark_event_log import PROGRESS, STARTED, TERMINATED, SparkEventLog, log_settings
 
@@ -95,10 +95,10 @@ def test_windows_that_are_all_out_are_not_mentioned() -> None:
 
 
 def test_our_error_is_found_in_what_spark_says() -> None:
-    assert failure_in(MISSING_TOPIC) == Failure("UnknownTopicError", MISSING)
+    assert failure_in(MISSING_TOPIC) == FlowFailure("UnknownTopicError", MISSING)
     assert failure_in("java.lang.OutOfMemoryError: heap") is None
     assert failure_in("WARNING barnabas.client.network.connections: the client tries again") is None
-    assert failure_in("barnabas.client.errors.Timeout: no answer\nTraceback") == Failure("Timeout", "no answer")
+    assert failure_in("barnabas.client.errors.Timeout: no answer\nTraceback") == FlowFailure("Timeout", "no answer")
 
 
 @pytest.mark.parametrize(

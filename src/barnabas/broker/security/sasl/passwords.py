@@ -35,7 +35,7 @@ class TooManyChecks(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PasswordSource:
     """A mechanism of a listener whose passwords are accepted."""
 
     listener_name: str
@@ -48,19 +48,19 @@ class Source:
 class _Remembered:
     """`credential` is that of a SCRAM user of the metadata store: a changed password ends the memory. Others end at `until_ms`."""
 
-    source: Source
+    source: PasswordSource
     credential: ScramCredential | None
     until_ms: int
 
 
-def password_sources(listeners: Mapping[str, SaslListener]) -> list[Source]:
+def password_sources(listeners: Mapping[str, SaslListener]) -> list[PasswordSource]:
     """PLAIN before SCRAM, because its check is cheap. Listeners that share the users of a SCRAM mechanism are one source."""
-    sources: dict[object, Source] = {}
+    sources: dict[object, PasswordSource] = {}
     for listener_name, listener in listeners.items():
         for name, mechanism in listener.config.mechanisms.items():
             if isinstance(mechanism, _PASSWORD_MECHANISMS):
                 shared = (name, None) if isinstance(mechanism, Scram) and not mechanism.blocks else (name, listener_name)
-                sources.setdefault(shared, Source(listener_name, name, mechanism, listener))
+                sources.setdefault(shared, PasswordSource(listener_name, name, mechanism, listener))
     return sorted(sources.values(), key=lambda source: isinstance(source.mechanism, Scram))
 
 
@@ -68,7 +68,7 @@ class Passwords:
     """`failure_delay_ms` is connection.failed.authentication.delay.ms. `threads` computes."""
 
     def __init__(
-        self, sources: list[Source], threads: Executor, monotonic_ms: Callable[[], int], failure_delay_ms: int = FAILURE_PAUSE_MS
+        self, sources: list[PasswordSource], threads: Executor, monotonic_ms: Callable[[], int], failure_delay_ms: int = FAILURE_PAUSE_MS
     ) -> None:
         self._sources = sources
         self._threads = threads
@@ -79,7 +79,7 @@ class Passwords:
         self._turn = asyncio.Lock()
         self._waiting = 0
 
-    async def verify(self, username: str, password: str) -> Source | None:
+    async def verify(self, username: str, password: str) -> PasswordSource | None:
         """The source of the user; None if there is no such user, or if that is not the password: both take the same time. Raises
         TooManyChecks."""
         key = self._key(username, password)
@@ -98,7 +98,7 @@ class Passwords:
         finally:
             self._waiting -= 1
 
-    async def _check(self, key: bytes, username: str, password: str) -> Source | None:
+    async def _check(self, key: bytes, username: str, password: str) -> PasswordSource | None:
         loop = asyncio.get_running_loop()
         for source in self._sources:
             mechanism = source.mechanism
@@ -124,7 +124,7 @@ class Passwords:
         name = username.encode()
         return hmac.digest(self._secret, len(name).to_bytes(4, "big") + name + password.encode(), "sha256")
 
-    def _recall(self, key: bytes, username: str) -> Source | None:
+    def _recall(self, key: bytes, username: str) -> PasswordSource | None:
         known = self._remembered.pop(key, None)
         if known is None:
             return None

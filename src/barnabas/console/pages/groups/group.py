@@ -13,7 +13,7 @@ from barnabas.console.cluster.group_details import SHARE, STREAMS, GroupDetails,
 from barnabas.console.cluster.history import Point, columns
 from barnabas.console.cluster.snapshot import ClusterSnapshot, GroupSnapshot
 from barnabas.console.failures import NotThere, failure_of, sentence
-from barnabas.console.web.listing import Column, Listing, listing_of
+from barnabas.console.web.listing import Column, TablePage, listing_of
 from barnabas.console.web.routes import get, post, segment
 from barnabas.console.web.visit import Visit
 from barnabas.errors import KafkaError
@@ -78,7 +78,7 @@ async def _updates(visit: Visit) -> AsyncIterator[tuple[str, str]]:
 
 def _values(visit: Visit, details: GroupDetails) -> dict[str, Any]:
     base = f"/groups/{segment(details.group_id)}"
-    listing: Listing[GroupPartition] = listing_of(visit, details.partitions, COLUMNS, lambda row: str(row.partition))
+    listing: TablePage[GroupPartition] = listing_of(visit, details.partitions, COLUMNS, lambda row: str(row.partition))
     points = visit.cluster.snapshots.history.group_lag(details.group_id)
     return {
         "group": details,

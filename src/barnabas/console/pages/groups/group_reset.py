@@ -12,7 +12,6 @@ from barnabas.client.consumer.offsets.offset_and_metadata import OffsetAndMetada
 from barnabas.console.cluster.group_details import SHARE, GroupDetails
 from barnabas.console.cluster.resets import (
     TARGETS,
-    Unusable,
     decode_plan,
     encode_plan,
     parse_partitions,
@@ -20,7 +19,7 @@ from barnabas.console.cluster.resets import (
     preview,
 )
 from barnabas.console.cluster.snapshot import ClusterSnapshot
-from barnabas.console.failures import failure_of, sentence
+from barnabas.console.failures import UnusableField, failure_of, sentence
 from barnabas.console.pages.groups.group import details_of
 from barnabas.console.web.routes import get, post, read_post, segment
 from barnabas.console.web.visit import Visit
@@ -46,7 +45,7 @@ async def look(visit: Visit) -> Response:
         request = parse_request(entered.get("target", ""), entered)
         partitions = _partitions(details, snapshot, entered)
         rows = await preview(visit.cluster.admin, partitions, details.committed, request, round(time.time() * 1_000))
-    except Unusable as fault:
+    except UnusableField as fault:
         return visit.refused("group_reset.html", str(fault), **_values(details, entered))
     except KafkaError as error:
         return visit.refused("group_reset.html", sentence(error), status=failure_of(error).status, **_values(details, entered))
@@ -74,9 +73,9 @@ async def reset(visit: Visit) -> Response:
         plan = decode_plan((await visit.form()).get("plan", ""))
         committed = details.committed
         if any(committed.get(partition) != before for partition, (before, _) in plan.items()):
-            raise Unusable("The offsets of the group have changed since the preview: make it again.")
+            raise UnusableField("The offsets of the group have changed since the preview: make it again.")
         await _commit(visit, details, {partition: after for partition, (_, after) in plan.items()})
-    except Unusable as fault:
+    except UnusableField as fault:
         return visit.refused("group_reset.html", str(fault), status=409, **_values(details, {"target": "earliest"}))
     except KafkaError as error:
         return visit.refused(
@@ -100,10 +99,10 @@ async def _commit(visit: Visit, details: GroupDetails, offsets: Mapping[TopicPar
 
 def _check_inactive(details: GroupDetails) -> None:
     if details.unknown and not details.members and not details.partitions:
-        raise Unusable(details.unknown[0])
+        raise UnusableField(details.unknown[0])
     if not details.is_inactive:
         members = len(details.members)
-        raise Unusable(
+        raise UnusableField(
             f"The group is active: its state is {details.state}, with {members:,} member{'' if members == 1 else 's'}. "
             "Offsets can only be reset while no consumer runs: stop them all, wait until the state is Empty, and try again."
         )
@@ -114,17 +113,17 @@ def _partitions(details: GroupDetails, snapshot: ClusterSnapshot, entered: Mappi
     topic, numbers = entered.get("topic", "").strip(), parse_partitions(entered.get("partitions", ""))
     if not topic:
         if numbers is not None:
-            raise Unusable("Choose the topic that these partitions are of.")
+            raise UnusableField("Choose the topic that these partitions are of.")
         if not details.committed:
-            raise Unusable("The group has no offsets yet: choose a topic.")
+            raise UnusableField("The group has no offsets yet: choose a topic.")
         return sorted(partition for partition in details.committed if partition.topic in snapshot.topics)
     known = snapshot.topics.get(topic)
     if known is None:
-        raise Unusable(f"The cluster has no topic {topic[:250]}.")
+        raise UnusableField(f"The cluster has no topic {topic[:250]}.")
     existing = {partition.partition for partition in known.partitions}
     missing = sorted((numbers or set()) - existing)
     if missing:
-        raise Unusable(f"{topic} has no partition {missing[0]}: it has 0 to {max(existing)}.")
+        raise UnusableField(f"{topic} has no partition {missing[0]}: it has 0 to {max(existing)}.")
     return [TopicPartition(topic, number) for number in sorted(numbers or existing)]
 
 

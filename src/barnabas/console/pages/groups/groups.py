@@ -8,7 +8,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from barnabas.console.cluster.snapshot import ClusterSnapshot, GroupSnapshot
-from barnabas.console.web.listing import Column, Listing, listing_of
+from barnabas.console.web.listing import Column, TablePage, listing_of
 from barnabas.console.web.routes import get
 from barnabas.console.web.visit import Visit
 
@@ -40,7 +40,9 @@ async def _updates(visit: Visit) -> AsyncIterator[tuple[str, str]]:
 def _values(visit: Visit, snapshot: ClusterSnapshot) -> dict[str, Any]:
     kind, state = visit.argument("type")[:20], visit.argument("state")[:30]
     shown = [group for group in snapshot.groups.values() if kind in ("", group.type) and state in ("", group.state)]
-    listing: Listing[GroupSnapshot] = listing_of(visit, shown, COLUMNS, lambda group: group.group_id, query={"type": kind, "state": state})
+    listing: TablePage[GroupSnapshot] = listing_of(
+        visit, shown, COLUMNS, lambda group: group.group_id, query={"type": kind, "state": state}
+    )
     return {
         "snapshot": snapshot,
         "listing": listing,

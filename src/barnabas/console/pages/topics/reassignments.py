@@ -15,7 +15,7 @@ from barnabas.client.admin.topics.reassignments import PartitionReassignment
 from barnabas.console.cluster.reassigning import Reassigning, ReassignmentWatch, remove_throttle, set_throttle
 from barnabas.console.cluster.session import ClusterSession
 from barnabas.console.cluster.snapshot import ClusterSnapshot, TopicSnapshot
-from barnabas.console.failures import failure_of, sentence
+from barnabas.console.failures import UnusableField, failure_of, sentence
 from barnabas.console.pages.topics.topic import topic_of
 from barnabas.console.web.routes import get, post, segment
 from barnabas.console.web.visit import Visit
@@ -29,10 +29,6 @@ _FIELD: Final = "replicas-"
 _RATE_UNITS: Final = {"": 1, "B": 1, "KB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 
 _watches: WeakKeyDictionary[ClusterSession, ReassignmentWatch] = WeakKeyDictionary()
-
-
-class Unusable(ValueError):
-    """A field that cannot be used; the message is a sentence for the person who filled it."""
 
 
 async def reassignments(visit: Visit) -> Response:
@@ -79,12 +75,12 @@ async def throttle(visit: Visit) -> Response:
             return visit.changed("The throttle of reassignments is removed.", "/reassignments")
         rate = parse_rate(form.get("rate", ""))
         if rate is None:
-            raise Unusable("Enter a rate such as 50 MB.")
+            raise UnusableField("Enter a rate such as 50 MB.")
         under_way = await admin.list_partition_reassignments()
         if not under_way:
-            raise Unusable("Nothing is being moved: there is nothing to throttle.")
+            raise UnusableField("Nothing is being moved: there is nothing to throttle.")
         await set_throttle(admin, moves(under_way, {}, {}), rate, alive)
-    except Unusable as fault:
+    except UnusableField as fault:
         return await _page(visit, str(fault), 422, form.get("rate", ""))
     except KafkaError as error:
         return await _page(visit, sentence(error), failure_of(error).status, form.get("rate", ""))
@@ -119,7 +115,7 @@ async def move_form(visit: Visit) -> Response:
     if visit.argument("brokers"):
         try:
             proposed = _proposed(snapshot, topic, visit.argument("brokers"), visit.argument("factor"))
-        except (Unusable, KafkaError) as fault:
+        except (UnusableField, KafkaError) as fault:
             error = str(fault)
     values = _form_values(visit, snapshot, topic, proposed)
     return visit.refused("topic_move.html", error, **values) if error is not None else visit.page("topic_move.html", **values)
@@ -134,10 +130,10 @@ def _proposed(snapshot: ClusterSnapshot, topic: TopicSnapshot, brokers: str, fac
     replicas = topic.replication_factor
     if factor.strip():
         if not re.fullmatch(r"[1-9][0-9]{0,4}", factor.strip()):
-            raise Unusable("The number of replicas is a whole number from 1.")
+            raise UnusableField("The number of replicas is a whole number from 1.")
         replicas = int(factor)
     if replicas > len(chosen):
-        raise Unusable(f"{replicas:,} replicas need as many brokers, and {len(chosen):,} are chosen.")
+        raise UnusableField(f"{replicas:,} replicas need as many brokers, and {len(chosen):,} are chosen.")
     current = {TopicPartition(topic.name, partition.partition): partition.replicas for partition in topic.partitions}
     places = [place_of(broker, racks[broker] if knows_racks else None) for broker in chosen]
     return {key.partition: ", ".join(map(str, made)) for key, made in spread(current, places, SystemRandom(), replicas).items()}
@@ -156,7 +152,7 @@ async def move(visit: Visit) -> Response:
             planned: Moves = moves(under_way, targets, current)
             await set_throttle(visit.cluster.admin, planned, rate, [broker.id for broker in snapshot.brokers])
         (await visit.cluster.admin.alter_partition_reassignments(targets)).all()
-    except Unusable as fault:
+    except UnusableField as fault:
         return visit.refused("topic_move.html", str(fault), **_form_values(visit, snapshot, topic, entered, form.get("rate", "")))
     except KafkaError as error:
         values = _form_values(visit, snapshot, topic, entered, form.get("rate", ""))
@@ -178,36 +174,38 @@ def _targets(snapshot: ClusterSnapshot, topic: TopicSnapshot, entered: Mapping[i
             _check_brokers(replicas, racks)
             targets[TopicPartition(topic.name, partition.partition)] = replicas
     if not targets:
-        raise Unusable("No partition has other replicas than before: change some, or let the form propose replicas.")
+        raise UnusableField("No partition has other replicas than before: change some, or let the form propose replicas.")
     return targets
 
 
 def parse_replicas(text: str) -> list[int]:
-    """The brokers of `1, 2, 3`. Raises Unusable."""
+    """The brokers of `1, 2, 3`. Raises UnusableField."""
     parts = [part for part in re.split(r"[,\s]+", text.strip()) if part]
     if not parts or not all(re.fullmatch(r"[0-9]{1,9}", part) for part in parts):
-        raise Unusable(f"Write brokers as 1, 2, 3, and not {text.strip()[:60] or 'nothing'}.")
+        raise UnusableField(f"Write brokers as 1, 2, 3, and not {text.strip()[:60] or 'nothing'}.")
     brokers = [int(part) for part in parts]
     if len(set(brokers)) < len(brokers):
-        raise Unusable(f"{text.strip()[:60]} names a broker twice.")
+        raise UnusableField(f"{text.strip()[:60]} names a broker twice.")
     return brokers
 
 
 def parse_rate(text: str) -> int | None:
-    """Bytes a second of `50 MB` or `52428800`; None for an empty text. Raises Unusable."""
+    """Bytes a second of `50 MB` or `52428800`; None for an empty text. Raises UnusableField."""
     if not text.strip():
         return None
     match = re.fullmatch(r"([0-9]{1,15})\s*([kKMG]?B?)(?:/s)?", text.strip())
     rate = int(match[1]) * _RATE_UNITS.get(match[2].upper(), 0) if match is not None else 0
     if rate < RATE_MIN:
-        raise Unusable(f"Enter bytes a second, at least {RATE_MIN:,}, such as 50 MB: a smaller throttle would never let replicas catch up.")
+        raise UnusableField(
+            f"Enter bytes a second, at least {RATE_MIN:,}, such as 50 MB: a smaller throttle would never let replicas catch up."
+        )
     return rate
 
 
 def _check_brokers(brokers: list[int], known: Mapping[int, object]) -> None:
     missing = [broker for broker in brokers if broker not in known]
     if missing:
-        raise Unusable(f"There is no running broker {missing[0]}: the cluster has {', '.join(map(str, sorted(known)))}.")
+        raise UnusableField(f"There is no running broker {missing[0]}: the cluster has {', '.join(map(str, sorted(known)))}.")
 
 
 def _form_values(

@@ -12,7 +12,7 @@ from barnabas.client.admin.topics.records import RecordsToDelete
 from barnabas.console.cluster.history import columns
 from barnabas.console.cluster.snapshot import ClusterSnapshot, PartitionSnapshot, TopicSnapshot
 from barnabas.console.failures import NotThere, failure_of, sentence
-from barnabas.console.web.listing import Column, Listing, listing_of
+from barnabas.console.web.listing import Column, TablePage, listing_of
 from barnabas.console.web.routes import get, post, segment
 from barnabas.console.web.visit import Visit
 from barnabas.errors import KafkaError
@@ -75,7 +75,7 @@ async def _updates(visit: Visit) -> AsyncIterator[tuple[str, str]]:
 
 def _values(visit: Visit, snapshot: ClusterSnapshot, found: TopicSnapshot) -> dict[str, Any]:
     base = f"/topics/{segment(found.name)}"
-    listing: Listing[PartitionSnapshot] = listing_of(visit, found.partitions, COLUMNS, lambda partition: str(partition.partition))
+    listing: TablePage[PartitionSnapshot] = listing_of(visit, found.partitions, COLUMNS, lambda partition: str(partition.partition))
     return {
         "snapshot": snapshot,
         "topic": found,

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from barnabas.console.cluster.snapshot import GroupSnapshot, TopicSnapshot
 from barnabas.console.failures import sentence
 from barnabas.console.pages.topics.topic import topic_of
-from barnabas.console.web.listing import Column, Listing, listing_of
+from barnabas.console.web.listing import Column, TablePage, listing_of
 from barnabas.console.web.routes import get, segment
 from barnabas.console.web.visit import Visit
 from barnabas.errors import KafkaError
@@ -20,7 +20,7 @@ _IDS_MAX: Final = 1_000  # producers whose transactional id is looked for
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class TopicReader:
     """A group with an offset in the topic. `lag` counts records of this topic."""
 
     group: GroupSnapshot
@@ -43,7 +43,7 @@ class ProducerRow:
     transactional_id: str | None
 
 
-READERS: Final[tuple[Column[Reader], ...]] = (
+READERS: Final[tuple[Column[TopicReader], ...]] = (
     Column("group", "Group", lambda reader: reader.group.group_id),
     Column("type", "Type", lambda reader: reader.group.type),
     Column("state", "State", lambda reader: reader.group.state),
@@ -65,11 +65,11 @@ PRODUCERS: Final[tuple[Column[ProducerRow], ...]] = (
 async def readers(visit: Visit) -> Response:
     snapshot, topic = await topic_of(visit)
     rows = [
-        Reader(group, group.lag_by_topic[topic.name], sum(partition.topic == topic.name for partition in group.stuck))
+        TopicReader(group, group.lag_by_topic[topic.name], sum(partition.topic == topic.name for partition in group.stuck))
         for group in snapshot.groups.values()
         if topic.name in group.lag_by_topic
     ]
-    listing: Listing[Reader] = listing_of(visit, rows, READERS, lambda reader: reader.group.group_id)
+    listing: TablePage[TopicReader] = listing_of(visit, rows, READERS, lambda reader: reader.group.group_id)
     return visit.page("topic_readers.html", snapshot=snapshot, topic=topic, base=f"/topics/{segment(topic.name)}", listing=listing)
 
 
@@ -81,7 +81,7 @@ async def producers(visit: Visit) -> Response:
         rows, unknown = await _producers(visit, topic)
     except KafkaError as error:
         unknown = sentence(error)
-    listing: Listing[ProducerRow] = listing_of(visit, rows, PRODUCERS, lambda row: f"{row.transactional_id or ''} {row.producer_id}")
+    listing: TablePage[ProducerRow] = listing_of(visit, rows, PRODUCERS, lambda row: f"{row.transactional_id or ''} {row.producer_id}")
     return visit.page(
         "topic_producers.html",
         topic=topic,

@@ -11,7 +11,7 @@ from barnabas.administration.topic_settings import common_settings, known_settin
 from barnabas.client.admin.topics.topics import NewTopic
 from barnabas.console.cluster.snapshot import ClusterSnapshot, TopicSnapshot
 from barnabas.console.failures import failure_of, sentence
-from barnabas.console.web.listing import Column, Listing, listing_of
+from barnabas.console.web.listing import Column, TablePage, listing_of
 from barnabas.console.web.routes import get, post, segment
 from barnabas.console.web.visit import Visit
 from barnabas.errors import KafkaError
@@ -47,7 +47,7 @@ async def _updates(visit: Visit) -> AsyncIterator[tuple[str, str]]:
 def _values(visit: Visit, snapshot: ClusterSnapshot) -> dict[str, Any]:
     with_internal = visit.argument("internal") == "1"
     shown = [topic for topic in snapshot.topics.values() if with_internal or not topic.is_internal]
-    listing: Listing[TopicSnapshot] = listing_of(
+    listing: TablePage[TopicSnapshot] = listing_of(
         visit, shown, COLUMNS, lambda topic: topic.name, query={"internal": "1" if with_internal else ""}
     )
     return {

@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.broker.clock import Clock
 from barnabas.broker.security.credentials import Credentials
-from barnabas.broker.security.sasl.passwords import WAITING_MAX, Passwords, Source, TooManyChecks
+from barnabas.broker.security.sasl.passwords import WAITING_MAX, Passwords, PasswordSource, TooManyChecks
 from barnabas.broker.security.sasl.scram import Scram
 from barnabas.security.scram import ScramCredential
 
@@ -34,7 +34,7 @@ class Scene:
         self.credentials = Credentials()
         self.set("alice", "right")
         self.scram = Counting(NAME, self.credentials, Clock(), Random(1), b"secret")
-        source = Source("EXTERNAL", NAME, self.scram, cast(Any, None))
+        source = PasswordSource("EXTERNAL", NAME, self.scram, cast(Any, None))
         self.passwords = Passwords([source], ThreadPoolExecutor(1), Clock().monotonic_ms, 0)
 
     def set(self, user: str, password: str) -> None:
