@@ -9,7 +9,7 @@ since the first of them, and the longest.
 The request percentage is not the same thing on both brokers: here it is the time of the one event loop, there that of any of the threads
 that serve requests. The table shows the processor time of the broker (there of its network and request threads) under Metadata requests for
 300 topics, without what it takes while nothing is sent. It contains what neither quota counts: polling and receiving, and in Kafka most
-of the sending.
+of the sending. The request time is what the quota of this broker counts, by its metric `request-time`, and is compared with the set rate.
 
 Last, a client without a quota writes a record every 5 ms, alone and beside a client that produces with five requests in flight and has a
 quota of 100,000 B/s; its 99th percentiles are compared.
@@ -21,9 +21,11 @@ of the figures.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,12 +61,12 @@ ALONE = "alone"
 
 def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
     measured = Measured()
-    with peers.barnabas() as ours, peers.apache_kafka() as theirs:
+    with peers.measured() as (ours, url), peers.apache_kafka() as theirs:
         for peer in (ours, theirs):
             _prepare(peer)
         for turn in range(turns + 1):
             for peer in (ours, theirs):
-                measured.take(peer, turn, counts=turn > 0, is_ours=peer is ours)
+                measured.take(peer, turn, counts=turn > 0, url=url if peer is ours else None)
     return measured.comparisons()
 
 
@@ -85,18 +87,20 @@ class Measured:
         self.after_ten = {name: Comparison(f"{name}, after 10 s", self.rates[name].unit, None, within=0.1) for name in loads}
         self.throttles = {name: Comparison(f"throttle times of {name}", "ms/s", None, within=0.2) for name in loads}
         self.longest = {name: Comparison(f"longest throttle time of {name}", "ms", None, within=0.2) for name in loads}
+        self.request_time = Comparison(f"request time as counted, set to {PERCENTAGE:g} %", "%", None, other=SET, within=0.1)
         self.beside = Comparison("p99 beside a throttled client", "ms", 1.25, smaller_is_better=True, other=ALONE)
         self.beside_both = Comparison("p99 beside a throttled client", "ms", None)
         self.alone_both = Comparison("p99 of that client alone", "ms", None)
 
-    def take(self, peer: Peer, turn: int, *, counts: bool, is_ours: bool) -> None:
-        """All figures of one turn of a broker. The first turn of each does not count."""
+    def take(self, peer: Peer, turn: int, *, counts: bool, url: str | None) -> None:
+        """All figures of one turn of a broker. The first turn of each does not count. `url` is where this broker has its metrics."""
+        is_ours = url is not None
         loads = {
             "Produce": _with_quota(peer, f"producer-{turn}", "producer_byte_rate", BYTES_RATE, _produce),
             "Fetch": _with_quota(peer, f"consumer-{turn}", "consumer_byte_rate", BYTES_RATE, _fetch),
             "CreateTopics": _with_quota(peer, f"changer-{turn}", "controller_mutation_rate", MUTATION_RATE, _change),
         }
-        busy = _busy_percent(peer, turn)
+        busy, counted = _busy_percent(peer, turn, url)
         alone = _p99(peer)
         beside = _beside(peer, turn)
         _show(peer, turn, loads, busy, alone, beside)
@@ -110,6 +114,9 @@ class Measured:
         self.rates["processor time by request percentage"].add(busy, is_ours)
         _add(self.beside_both, beside, is_ours)
         _add(self.alone_both, alone, is_ours)
+        if counted is not None:
+            self.request_time.ours.append(counted)
+            self.request_time.theirs.append(PERCENTAGE)
         if is_ours:
             self.beside.ours.append(beside)
             self.beside.theirs.append(alone)
@@ -117,7 +124,7 @@ class Measured:
     def comparisons(self) -> list[Figure | Comparison]:
         rates = self.rates.values()
         to_kafka = [*self.after_ten.values(), *self.throttles.values(), *self.longest.values(), self.beside_both, self.alone_both]
-        return [*(rate.to_kafka for rate in rates), *to_kafka, *(rate.to_set_rate for rate in rates), self.beside]
+        return [*(rate.to_kafka for rate in rates), *to_kafka, *(rate.to_set_rate for rate in rates), self.request_time, self.beside]
 
 
 class _Rate:
@@ -185,21 +192,32 @@ def _change(peer: Peer, client_id: str) -> Load:
     return quota_loads.mutations(peer.port, client_id, client_id, PARTITIONS_PER_TOPIC, MUTATION_RATE, WINDOWS_S, SECONDS)
 
 
-def _busy_percent(peer: Peer, turn: int) -> float:
-    """The processor time that the requests of a client take, in percent of one core."""
+def _busy_percent(peer: Peer, turn: int, url: str | None) -> tuple[float, float | None]:
+    """The processor time that the requests of a client take, in percent of one core, and what this broker counts as their time."""
     idle_from = _busy_seconds(peer)
     time.sleep(IDLE_S)
     idle = (_busy_seconds(peer) - idle_from) / IDLE_S
     busy: list[float] = []
+    counted: list[float] = []
 
     def load(peer: Peer, client_id: str) -> Load:
         began, busy_before = time.perf_counter(), _busy_seconds(peer)
         done = quota_loads.requests(peer.port, client_id, SECONDS)
         busy.append((_busy_seconds(peer) - busy_before) / (time.perf_counter() - began) - idle)
+        if url is not None:
+            counted.append(_request_time(url, client_id))
         return done
 
     _with_quota(peer, f"asker-{turn}", "request_percentage", PERCENTAGE, load)
-    return busy[0] * 100
+    return busy[0] * 100, counted[0] if counted else None
+
+
+def _request_time(url: str, client_id: str) -> float:
+    """The metric `request-time` of a client, in percent of the time of the event loop."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=60) as response:
+        text = response.read().decode()
+    [value] = re.findall(rf'^kafka_server_request_request_time{{[^}}]*client_id="{client_id}"[^}}]*}} (\S+)$', text, re.MULTILINE)
+    return float(value)
 
 
 @contextmanager

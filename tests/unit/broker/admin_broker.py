@@ -35,7 +35,7 @@ from barnabas.protocol.messages.update_metadata_request import (
 from barnabas.uuid import Uuid
 from tests.unit.broker.handlers.asking import request_of
 
-DEADLINE_SECONDS = 10
+DEADLINE_SECONDS = 60
 
 
 class HandClock(Clock):

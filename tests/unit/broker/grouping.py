@@ -40,7 +40,7 @@ M = TypeVar("M", bound=Message)
 
 GROUP = "g"
 PARTITIONS = 3  # of __consumer_offsets: a start is quicker with few of them
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 class Groups:

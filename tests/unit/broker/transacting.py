@@ -46,7 +46,7 @@ T = TypeVar("T")
 ID = "orders-1"
 PARTITIONS = 3  # of __transaction_state and __consumer_offsets: a start is quicker with few of them
 TIMEOUT_MS = 60_000
-DEADLINE_S = 20
+DEADLINE_S = 60
 TRANSACTION = 1  # as FindCoordinator's type of key
 
 Errors = dict[tuple[str, int], int]

@@ -17,7 +17,7 @@ from barnabas.security.tls.renewed_context import RenewedContext
 from barnabas.security.tls.settings import TlsSettings
 from tests.unit.security import certificates
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 ACCEPTED = struct.pack(">iiiqi", 20 + PASSWORD_BYTES, 0, 6000, 1, PASSWORD_BYTES) + bytes(PASSWORD_BYTES)
 
 

@@ -14,7 +14,7 @@ import pytest
 from barnabas.broker.exposition.http_server import REQUEST_BYTES_MAX, HttpRequest, HttpResponse, HttpServer
 from tests.unit.security.certificates import authority, key_store
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 async def answer(request: HttpRequest) -> HttpResponse:

@@ -43,7 +43,7 @@ from tests.unit.frames import joined
 
 M = TypeVar("M", bound=Message)
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 CLUSTER_ID = "QzrQ8LsRTAG5hPrlEPNqTw"
 
 

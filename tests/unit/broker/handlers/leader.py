@@ -61,7 +61,7 @@ BROKER = 1
 OTHER_BROKER = 2
 LISTENER = "PLAINTEXT"
 NOW = 1_700_000_000_000
-DEADLINE_S = 10
+DEADLINE_S = 60
 UNVERIFIED = ProducerStateConfig(transaction_verification_enabled=False)  # transactions need no coordinator to vouch for them
 DURING_DELETE = -2  # the leader epoch of StopReplica for a topic that is deleted
 

@@ -20,7 +20,7 @@ from tests.unit.storage.cleaning import compact_config, put, roll
 from tests.unit.storage.log_manager.managing import manage
 from tests.unit.storage.logs import NOW
 
-DEADLINE_S = 10
+DEADLINE_S = 60
 LOGS = [TopicPartition(topic, 0) for topic in ("a", "b", "c")]
 CLEANERS = CleanerConfig(backoff_ms=5)
 

@@ -13,7 +13,7 @@ from barnabas.metadata.client import TreeClient
 from barnabas.metadata.local import LocalTree
 from tests.unit.broker.handlers.asking import alive, topic, update
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 TURNS = 20  # of the loop: more than it takes to ask a tree in memory
 
 

@@ -22,7 +22,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from tests.unit.client.producer.scripted_broker import DROP, ScriptedCluster
 
-WAIT_S = 20
+WAIT_S = 60
 QUICK: dict[str, Any] = {"linger_ms": 0, "retry_backoff_ms": 5, "retry_backoff_max_ms": 10}
 
 

@@ -23,7 +23,7 @@ from barnabas.topic_partition import TopicPartition
 from tests.documentation import python_blocks
 from tests.unit.client.producer.scripted_broker import DROP, ScriptedCluster
 
-WAIT_S = 20
+WAIT_S = 60
 QUICK: dict[str, Any] = {"linger_ms": 0, "retry_backoff_ms": 5, "retry_backoff_max_ms": 10}
 TP = TopicPartition("t", 0)
 

@@ -20,7 +20,7 @@ from barnabas.protocol.messages.init_producer_id_response import InitProducerIdR
 from barnabas.topic_partition import TopicPartition
 from tests.unit.client.producer.scripted_broker import DROP, HANG_UP, ScriptedCluster
 
-WAIT_S = 20
+WAIT_S = 60
 QUICK: dict[str, Any] = {
     "linger_ms": 0,
     "retry_backoff_ms": 5,

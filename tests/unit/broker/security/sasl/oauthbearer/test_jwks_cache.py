@@ -19,7 +19,7 @@ from barnabas.client.network.backoff import ExponentialBackoff
 from barnabas.config_def import InvalidConfig
 from tests.unit.broker.security.sasl.oauthbearer.tokens import ec_jwk, jwks, rsa_jwk
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 class Source:
