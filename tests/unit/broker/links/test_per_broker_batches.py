@@ -23,7 +23,7 @@ class Peer:
             raise ValueError("bad")
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.sent) < count:
                 await asyncio.sleep(0)
 

@@ -76,7 +76,7 @@ class Leader:
         self.proposals.submit(tp(number), isr, 3, partition_epoch, lambda result: self.results.setdefault(number, []).append(result))
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not is_so():
                 await asyncio.sleep(0)
 

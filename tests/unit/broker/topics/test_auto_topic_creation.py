@@ -65,7 +65,7 @@ def creating(
 
 async def finished(creation: AutoTopicCreation, admin: Admin) -> None:
     admin.may_end.set()
-    await asyncio.wait_for(creation.settled(), 5)
+    await asyncio.wait_for(creation.settled(), 60)
 
 
 def told(topics: list[MetadataResponseTopic]) -> list[tuple[str | None, int]]:
@@ -244,7 +244,7 @@ def test_with_many_topics_in_the_cluster_only_internal_ones_are_created(caplog: 
 def test_closing_gives_up_what_is_under_way() -> None:
     async def scenario(creation: AutoTopicCreation, admin: Admin) -> None:
         creation.create_topics(["a"])
-        await asyncio.wait_for(creation.close(), 5)
+        await asyncio.wait_for(creation.close(), 60)
 
     creating(scenario)
 

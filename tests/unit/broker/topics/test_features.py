@@ -156,4 +156,4 @@ async def settled(features: FeatureLevels) -> None:
     """Until the reading that the last change asked for is done."""
     reading = features._reading
     assert reading is not None
-    await asyncio.wait_for(asyncio.wait([reading]), 5)
+    await asyncio.wait_for(asyncio.wait([reading]), 60)

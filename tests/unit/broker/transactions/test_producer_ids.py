@@ -52,7 +52,7 @@ async def block(tree: TreeClient) -> ProducerIdBlock:
 async def fetched(manager: ProducerIdManager) -> None:
     """Until the block that is being fetched in the background is there, or is not to be had."""
     assert manager._fetch is not None
-    await asyncio.wait_for(asyncio.wait([manager._fetch]), 5)
+    await asyncio.wait_for(asyncio.wait([manager._fetch]), 60)
 
 
 async def ids(manager: ProducerIdManager, count: int) -> list[int]:
@@ -256,4 +256,4 @@ async def told(manager: ProducerIdManager) -> Exception | None:
     """What `fetch` calls back with."""
     done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
     manager.fetch(done.set_result)
-    return await asyncio.wait_for(done, 5)
+    return await asyncio.wait_for(done, 60)

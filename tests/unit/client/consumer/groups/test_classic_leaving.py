@@ -100,7 +100,7 @@ class Rig:
 
 def run(work: Callable[[Rig], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await work(Rig())
 
     asyncio.run(main())
