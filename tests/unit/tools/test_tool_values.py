@@ -229,7 +229,7 @@ def test_a_throttle_sleeps_off_what_was_done_too_fast() -> None:
     slept: list[float] = []
     throttle = ThroughputThrottler(100, 0, slept.append)
     for done in range(1, 4):
-        throttle.wait(done, 60)
+        throttle.wait(done, 10)
     assert sum(slept) == pytest.approx(0.02)
 
 
