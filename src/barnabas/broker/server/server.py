@@ -209,9 +209,12 @@ class BrokerServer:
             log_dir.require_owner(cluster_id, broker_id)
         self.broker = self._build(cluster_id, broker_id, tree, log_manager)
         self.observed = Observed(
-            self.broker, RequestKinds(), self._expirations, lambda: {**self.groups.metrics(), **self.transactions.metrics()}
+            self.broker,
+            RequestKinds(),
+            self._expirations,
+            lambda: {**self.groups.metrics(), **self.transactions.metrics()},
+            channel_queues=lambda: self._channel.queues,
         )
-        self.observed.channel_queues = lambda: self._channel.queues
         self._cleanup.callback(self.broker.admin.shutdown)
         for part in (self.broker.topic_creation, self.broker.producer_ids, self.broker.features, self.broker.configs):
             self._cleanup.push_async_callback(part.close)

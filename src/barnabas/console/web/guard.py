@@ -106,7 +106,7 @@ class Guard:
             cookie.append(self._cookie_header(visitor))
         place = self._place(scope)
         match = self._table.match(request.method, place.path)
-        visit = self._visit(request, place, visitor, match.parameters if isinstance(match, Match) else {}, ())
+        visit = self._visit(request, place, visitor, match.parameters if isinstance(match, Match) else {}, (), cookie)
         response: Response | None = None
         try:
             if not isinstance(match, Match):
@@ -122,7 +122,7 @@ class Guard:
                         "It was started without --console-write.",
                         "Start it with --console-write to change the cluster.",
                     )
-                visit = self._visit(request, place, visitor, match.parameters, form)
+                visit = self._visit(request, place, visitor, match.parameters, form, cookie)
         except RequestRefused as refused:
             if not isinstance(match, Match) or known is None:
                 raise
@@ -130,12 +130,17 @@ class Guard:
         if response is not None:
             await response(scope, receive, send)
             return
-        visit.on_new_visitor = lambda new: cookie.__setitem__(slice(None), [self._cookie_header(new)])
         scope[VISIT], scope[MATCH] = visit, match
         await self._app(scope, receive, send)
 
     def _visit(
-        self, request: Request, place: _Place, visitor: str, parameters: Mapping[str, str], form: Sequence[tuple[str, str]]
+        self,
+        request: Request,
+        place: _Place,
+        visitor: str,
+        parameters: Mapping[str, str],
+        form: Sequence[tuple[str, str]],
+        cookie: list[tuple[bytes, bytes]],
     ) -> Visit:
         login = self._house.visitors.login(visitor, place.cluster.name) if place.cluster.logs_in else None
         session = None
@@ -153,6 +158,7 @@ class Guard:
             user=login.user if login is not None else None,
             parameters=parameters,
             form=form,
+            on_new_visitor=lambda new: cookie.__setitem__(slice(None), [self._cookie_header(new)]),
         )
 
     def _cookie_header(self, visitor: str) -> tuple[bytes, bytes]:

@@ -35,7 +35,9 @@ class House:
 
 
 class Visit:
-    """`user` is None where nobody logs in. `cluster` may only be used by pages that need no login, or after one."""
+    """`user` is None where nobody logs in. `cluster` may only be used by pages that need no login, or after one.
+
+    The login page calls `on_new_visitor` with the new id of a visitor, whose cookie the guard then sends."""
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class Visit:
         user: str | None,
         parameters: Mapping[str, str],
         form: Sequence[tuple[str, str]] = (),
+        on_new_visitor: Callable[[str], None] = lambda visitor: None,
     ) -> None:
         self.request = request
         self.config = house.config
@@ -56,7 +59,7 @@ class Visit:
         self.visitor = visitor
         self.cluster_name = cluster_name
         self.user = user
-        self.on_new_visitor: Callable[[str], None] = lambda visitor: None  # the guard sends the cookie of the new id
+        self.on_new_visitor = on_new_visitor
         self._prefix = prefix
         self._session = session
         self._parameters = parameters
