@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from array import array
+from collections import OrderedDict
 from collections.abc import Sequence
+from math import isnan, nan
 from typing import Final
 
 SPAN_MS: Final = 3_600_000
@@ -11,29 +13,40 @@ TOTALS_MAX: Final = 720  # an hour of samples, one in 5 seconds
 SERIES_POINTS_MAX: Final = 240  # an hour, one in 15 seconds
 SERIES_MAX: Final = 4_000  # topics and groups together, those that changed last
 _SERIES_STEP_MS: Final = 15_000
+_ROOM: Final = 16  # points beyond the bound, so that not every new one moves all others
 
 Point = tuple[int, float | None]  # wall time in ms, and the value
 
 
 class Ring:
-    """Points in the order of time; a point that comes sooner than `step_ms` after the last one is left out."""
+    """Points in the order of time; a point that comes sooner than `step_ms` after the last one is left out.
 
-    __slots__ = ("_points", "_step_ms")
+    A point takes 16 bytes: a large cluster has thousands of rings.
+    """
+
+    __slots__ = ("_points_max", "_step_ms", "_times", "_values")
 
     def __init__(self, points_max: int, step_ms: int = 0) -> None:
-        self._points: deque[Point] = deque(maxlen=points_max)
+        self._times = array("q")
+        self._values = array("d")  # NaN for None
+        self._points_max = points_max
         self._step_ms = step_ms
 
     def add(self, time_ms: int, value: float | None) -> None:
-        if not self._points or time_ms - self._points[-1][0] >= self._step_ms:
-            self._points.append((time_ms, value))
+        if self._times and time_ms - self._times[-1] < self._step_ms:
+            return
+        self._times.append(time_ms)
+        self._values.append(nan if value is None else value)
+        if len(self._times) >= self._points_max + _ROOM:
+            del self._times[: -self._points_max], self._values[: -self._points_max]
 
     def points(self, since_ms: int = 0) -> list[Point]:
-        return [point for point in self._points if point[0] >= since_ms]
+        newest = zip(self._times[-self._points_max :], self._values[-self._points_max :], strict=True)
+        return [(time_ms, None if isnan(value) else value) for time_ms, value in newest if time_ms >= since_ms]
 
     @property
     def last(self) -> float | None:
-        return self._points[-1][1] if self._points else None
+        return None if not self._values or isnan(self._values[-1]) else self._values[-1]
 
 
 class MetricHistory:

@@ -13,6 +13,14 @@ def test_an_hour_of_totals_is_kept() -> None:
     assert len(points) == TOTALS_MAX
     assert points[-1] == ((TOTALS_MAX + 9) * 5_000, TOTALS_MAX + 9)
     assert history.total("unknown") == []
+    assert history.total("records_in", since_ms=points[-2][0]) == points[-2:]
+
+
+def test_what_is_unknown_has_a_point_without_a_value() -> None:
+    history = History()
+    history.add_total("bytes_in", 5_000, 1.5)
+    history.add_total("bytes_in", 10_000, None)
+    assert history.total("bytes_in") == [(5_000, 1.5), (10_000, None)]
 
 
 def test_a_series_has_a_point_in_15_seconds_and_begins_when_something_happens() -> None:
