@@ -3,6 +3,7 @@ ready."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -43,6 +44,7 @@ def serve(config: ConsoleConfig, sockets: list[socket.socket]) -> None:
         ),
         config,
     )
+    gc.freeze()  # loaded modules stay alive: the collector, which pages wait for, need not look at them again
     server.run(sockets)
 
 
