@@ -13,6 +13,7 @@ from barnabas.client.admin.async_admin import AsyncAdmin
 from barnabas.client.config.config import SharedSettings
 from barnabas.console.cluster.broker_metrics import BrokerMetrics
 from barnabas.console.cluster.sampler import Sampler
+from barnabas.console.cluster.settings_cache import SettingsCache
 from barnabas.console.config import ClusterConfig
 from barnabas.protocol.errors import UnsupportedVersion
 
@@ -40,6 +41,7 @@ class ClusterSession:
         )
         self.admin = AsyncAdmin(SharedSettings({**_ADMIN_SETTINGS, **self.settings}))
         self.snapshots = Sampler(self.admin, BrokerMetrics(config.metrics, self.settings))
+        self.configs = SettingsCache(self.admin)
         self._producer: AsyncProducer | None = None
         self._apis: frozenset[int] | None = None
 
@@ -75,6 +77,11 @@ class ClusterSession:
                 raise UnsupportedVersion("No broker has said which APIs it offers")
             self._apis = frozenset.intersection(*keys)
         return self._apis
+
+    def changed(self) -> None:
+        """After a change: what was read before it is not shown any more."""
+        self.snapshots.stale()
+        self.configs.forget()
 
     async def close(self) -> None:
         await self.snapshots.close()

@@ -185,7 +185,7 @@ async def _settings(visit: Visit) -> dict[str, str | None]:
         return {}
     resource = ConfigResource(ConfigResourceType.BROKER, str(snapshot.brokers[0].id))
     try:
-        config = (await visit.cluster.admin.describe_configs([resource]))[resource]
+        config = (await visit.cluster.configs.of(resource)).config
     except KafkaError:
         return {}
     return {name: config[name].value for name in ("super.users", "allow.everyone.if.no.acl.found") if name in config}

@@ -6,9 +6,10 @@ from typing import Final
 
 from starlette.responses import Response
 
-from barnabas.client.admin.cluster.config_entries import Config, ConfigResource, ConfigResourceType
+from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigResourceType
 from barnabas.client.admin.cluster.configs import AlterConfigOp, OpType
 from barnabas.console.cluster.broker_load import broker_loads
+from barnabas.console.cluster.settings_cache import KnownConfig
 from barnabas.console.cluster.settings_list import settings_of
 from barnabas.console.cluster.snapshot import BrokerSnapshot, ClusterSnapshot
 from barnabas.console.failures import NotThere, failure_of, sentence
@@ -29,17 +30,18 @@ async def load(visit: Visit) -> Response:
 
 async def settings(visit: Visit, error: str | None = None, edited: str = "", value: str = "", status: int = 200) -> Response:
     _, broker = await _broker(visit)
-    config = await _describe(visit, ConfigResourceType.BROKER, broker)
+    known = await _known(visit, ConfigResourceType.BROKER, broker)
     search = visit.argument("q")
     edited = edited or visit.argument("edit")
-    listed = settings_of(config.entries, search)
-    entry = config.get(edited)
+    listed = settings_of(known.config.entries, search)
+    entry = known.config.get(edited)
     return _page(
         visit,
         broker,
         "broker_settings.html",
         status=status,
         settings=listed,
+        read_ms=known.read_ms,
         search=search,
         changed=sum(setting.is_changed for setting in listed),
         edited=entry if entry is not None and not entry.is_read_only else None,
@@ -70,16 +72,17 @@ async def loggers(visit: Visit, error: str | None = None, status: int = 200) -> 
     _, broker = await _broker(visit)
     search = visit.argument("q")
     try:
-        config = await _describe(visit, ConfigResourceType.BROKER_LOGGER, broker)
+        known = await _known(visit, ConfigResourceType.BROKER_LOGGER, broker)
     except KafkaError as refusal:
         return _page(visit, broker, "broker_loggers.html", loggers=[], search=search, levels=LEVELS, unknown=sentence(refusal))
-    listed = [entry for entry in config.entries if search.lower() in entry.name.lower()]
+    listed = [entry for entry in known.config.entries if search.lower() in entry.name.lower()]
     return _page(
         visit,
         broker,
         "broker_loggers.html",
         status=status,
         loggers=sorted(listed, key=lambda entry: (entry.name != "root", entry.name)),
+        read_ms=known.read_ms,
         search=search,
         levels=LEVELS,
         unknown=None,
@@ -113,10 +116,8 @@ async def _broker(visit: Visit) -> tuple[ClusterSnapshot, BrokerSnapshot]:
     return snapshot, broker
 
 
-async def _describe(visit: Visit, kind: ConfigResourceType, broker: BrokerSnapshot) -> Config:
-    resource = ConfigResource(kind, str(broker.id))
-    outcomes = await visit.cluster.admin.describe_configs([resource], include_synonyms=True, include_documentation=True)
-    return outcomes[resource]
+async def _known(visit: Visit, kind: ConfigResourceType, broker: BrokerSnapshot) -> KnownConfig:
+    return await visit.cluster.configs.of(ConfigResource(kind, str(broker.id)))
 
 
 def _page(visit: Visit, broker: BrokerSnapshot, template: str, *, status: int = 200, **values: object) -> Response:

@@ -156,7 +156,7 @@ class Visit:
     def changed(self, what: str, path: str) -> Response:
         """After a change: a line in the audit log, and the page at `path`, which shows `what` as a sentence."""
         self.audit("change", what)
-        self.cluster.snapshots.stale()
+        self.cluster.changed()
         self.house.visitors.leave_notice(self.visitor, what)
         return self.redirect(path)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from barnabas.client.admin.cluster.config_entries import Config, ConfigResource, ConfigResourceType, ConfigSource
+from barnabas.client.admin.cluster.config_entries import ConfigResource, ConfigResourceType, ConfigSource
 from barnabas.client.admin.cluster.configs import AlterConfigOp, OpType
 from barnabas.console.cluster.settings_list import settings_of
 from barnabas.console.failures import failure_of, sentence
@@ -19,13 +19,13 @@ _VALUE_MAX: Final = 100_000
 
 async def settings(visit: Visit, error: str | None = None, name: str = "", value: str | None = None, status: int = 200) -> Response:
     topic = visit.path("name")
-    config = await _describe(visit, topic)
+    known = await visit.cluster.configs.of(ConfigResource(ConfigResourceType.TOPIC, topic))
     search = visit.argument("q")
-    listed = settings_of(config.entries, search, ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    listed = settings_of(known.config.entries, search, ConfigSource.DYNAMIC_TOPIC_CONFIG)
     edited = next(
         (
             setting
-            for setting in settings_of(config.entries, own=ConfigSource.DYNAMIC_TOPIC_CONFIG)
+            for setting in settings_of(known.config.entries, own=ConfigSource.DYNAMIC_TOPIC_CONFIG)
             if setting.name == (name or visit.argument("edit"))
         ),
         None,
@@ -37,6 +37,7 @@ async def settings(visit: Visit, error: str | None = None, name: str = "", value
         topic=topic,
         base=f"/topics/{segment(topic)}",
         settings=listed,
+        read_ms=known.read_ms,
         search=search,
         changed=sum(setting.is_changed for setting in listed),
         edited=edited if edited is not None and edited.can_change else None,
@@ -58,12 +59,6 @@ async def change(visit: Visit) -> Response:
         return await settings(visit, sentence(refusal), name, value, failure_of(refusal).status)
     what = f"{name} of {topic} is that of the brokers again." if is_reset else f"{name} of {topic} is set to {value or 'an empty value'}."
     return visit.changed(what, f"/topics/{segment(topic)}/settings")
-
-
-async def _describe(visit: Visit, topic: str) -> Config:
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-    outcomes = await visit.cluster.admin.describe_configs([resource], include_synonyms=True, include_documentation=True)
-    return outcomes[resource]
 
 
 ROUTES: Final = (get("/topics/{name}/settings", settings), post("/topics/{name}/settings", change))
