@@ -83,10 +83,10 @@ def consume(bootstrap: str, topic: str, count: int) -> float:
 
 def _rate(arguments: list[str]) -> float:
     done = subprocess.run([str(prepare()), *arguments], capture_output=True, text=True, timeout=600, check=False)
-    found = re.findall(r"([0-9.]+) MB/s", done.stdout + done.stderr)
-    if done.returncode != 0 or not found:
+    matches = re.findall(r"([0-9.]+) MB/s", done.stdout + done.stderr)
+    if done.returncode != 0 or not matches:
         raise RuntimeError(f"rdkafka_performance {' '.join(arguments)}: {done.stdout[-500:]} {done.stderr[-500:]}")
-    return float(found[-1])
+    return float(matches[-1])
 
 
 def _run(command: list[str], directory: Path) -> None:

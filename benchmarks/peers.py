@@ -40,10 +40,10 @@ class Peer:
     def memory_mb(self) -> float:
         """What it keeps in memory now, of which nothing is the page cache of its logs."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"RssAnon:\s+(\d+) kB", status)
+        match = re.search(r"RssAnon:\s+(\d+) kB", status)
         shared = re.search(r"RssFile:\s+(\d+) kB", status)
-        assert found is not None and shared is not None
-        return (int(found[1]) + int(shared[1])) / 1024
+        assert match is not None and shared is not None
+        return (int(match[1]) + int(shared[1])) / 1024
 
     def cpu_seconds(self) -> float:
         """Of all threads, from the scheduler's own account in nanoseconds."""

@@ -23,7 +23,7 @@ def produce(bootstrap: str, topic: str, records: int, record_bytes: int, *more: 
     java = ["java", "-Xmx512m", kafka.QUIET, "-cp", f"{kafka.prepare()}/*", _TOOL]
     command = [*java, *(word for option in options.items() for word in option), *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    found = _RATE.findall(done.stdout)
-    if done.returncode or not found:
+    matches = _RATE.findall(done.stdout)
+    if done.returncode or not matches:
         raise RuntimeError(f"{_TOOL} at {bootstrap}: {done.stdout[-500:]} {done.stderr[-500:]}")
-    return float(found[-1]) * 1.048576  # its MB are 2**20 bytes
+    return float(matches[-1]) * 1.048576  # its MB are 2**20 bytes

@@ -64,8 +64,8 @@ def _prepare(peer: Peer) -> None:
     """The topic, and the coordinator: the first who asks for one makes `__transaction_state`."""
     with Client("127.0.0.1", peer.port) as client:
         client.create_topics([TOPIC], PARTITIONS)
-        asked = FindCoordinatorRequest("", TRANSACTION, ["first"])
-        while client.ask(asked, VERSIONS["FindCoordinator"]).coordinators[0].error_code:
+        request = FindCoordinatorRequest("", TRANSACTION, ["first"])
+        while client.ask(request, VERSIONS["FindCoordinator"]).coordinators[0].error_code:
             time.sleep(0.05)
 
 

@@ -54,8 +54,8 @@ class Dumped:
 
 def read_dump(directory: Path, kind: str = "") -> dict[Path, Dumped]:
     """DUMP.txt by file, of one kind unless told otherwise."""
-    found = parse_dump((directory / "DUMP.txt").read_text("utf-8"))
-    return {directory / name: dumped for name, dumped in found.items() if name.endswith(kind)}
+    dump = parse_dump((directory / "DUMP.txt").read_text("utf-8"))
+    return {directory / name: dumped for name, dumped in dump.items() if name.endswith(kind)}
 
 
 def parse_dump(text: str) -> dict[str, Dumped]:

@@ -98,7 +98,7 @@ class Registry:
         except ValueError:
             raise Refused(422, 42201, f"Invalid schema {text}") from None
         content = json.dumps([kind, plain, references])
-        found = next((each for each in self.entries if each.content == content), None)
+        found = next((entry for entry in self.entries if entry.content == content), None)
         return found or Entry(-1, plain if normalize else text, kind, references, content)
 
     def _versions(self, subject: str, with_deleted: bool = False) -> list[Version]:
@@ -158,9 +158,9 @@ class Registry:
         return self.entries[int(number) - 1].answer()
 
     def by_guid(self, query: dict[str, str], body: Any, guid: str) -> Any:
-        for each in self.entries:
-            if each.guid == guid:
-                return each.answer()
+        for entry in self.entries:
+            if entry.guid == guid:
+                return entry.answer()
         raise Refused(404, 40403, f"Schema {guid} not found")
 
     def delete_subject(self, query: dict[str, str], body: Any, subject: str) -> Any:
@@ -264,8 +264,8 @@ def running(*, port: int = 0, tls: ssl.SSLContext | None = None, **settings: Any
         def answer(self, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:
             if registry.failures:
                 return registry.failures.pop(0), {"error_code": 50001, "message": "Error in the backend data store"}
-            wanted = registry.credentials
-            if wanted is not None and self.headers.get("Authorization") != "Basic " + base64.b64encode(wanted.encode()).decode():
+            credentials = registry.credentials
+            if credentials is not None and self.headers.get("Authorization") != "Basic " + base64.b64encode(credentials.encode()).decode():
                 return 401, {"error_code": 401, "message": "Unauthorized"}
             try:
                 return 200, registry.answer(self.command, path, query, body)

@@ -137,13 +137,13 @@ class Snippets:
         definitions.run()
 
     def _call(self, function: Any) -> None:
-        asked = inspect.signature(function).parameters
-        if not asked:
+        parameters = inspect.signature(function).parameters
+        if not parameters:
             function()
             return
         with broker(topics=["of-one-test"]) as running:
             fixtures = {"broker": running, "broker_topic": "of-one-test"}
-            function(**{name: fixtures[name] for name in asked})
+            function(**{name: fixtures[name] for name in parameters})
 
     def _finish_queries(self, spark: SparkSession, block: Block, before: dict[str, Any]) -> None:
         """A stream that the block has only defined is read once, so that its options and columns are tried."""

@@ -28,8 +28,10 @@ TOPIC = "t"
 async def create(connection: SimulatedConnection, **configs: str) -> None:
     from barnabas.protocol.messages.create_topics_request import CreatableTopicConfig
 
-    wanted = CreatableTopic(TOPIC, 1, 1, configs=[CreatableTopicConfig(name.replace("_", "."), value) for name, value in configs.items()])
-    answer = await connection.ask(CreateTopicsRequest([wanted], 10_000), 5)
+    creatable_topic = CreatableTopic(
+        TOPIC, 1, 1, configs=[CreatableTopicConfig(name.replace("_", "."), value) for name, value in configs.items()]
+    )
+    answer = await connection.ask(CreateTopicsRequest([creatable_topic], 10_000), 5)
     assert answer.topics[0].error_code == 0, answer
 
 
@@ -43,8 +45,8 @@ async def produce(connection: SimulatedConnection, value: bytes) -> int:
 
 
 async def read(connection: SimulatedConnection) -> list[bytes | None]:
-    wanted = FetchTopic(TOPIC, partitions=[FetchPartition(0, partition_max_bytes=1 << 20)])
-    answer = await connection.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[wanted]), 11)
+    fetch_topic = FetchTopic(TOPIC, partitions=[FetchPartition(0, partition_max_bytes=1 << 20)])
+    answer = await connection.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[fetch_topic]), 11)
     partition = answer.responses[0].partitions[0]
     assert partition.error_code == 0, partition
     return [record.value for record in records_of(partition.records.to_bytes())]
@@ -128,8 +130,8 @@ async def read_on(connection: SimulatedConnection, end: int) -> tuple[list[int],
     refused: list[int] = []
     offset = 0
     while offset < end:
-        wanted = FetchTopic(TOPIC, partitions=[FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)])
-        answer = await connection.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[wanted]), 11)
+        fetch_topic = FetchTopic(TOPIC, partitions=[FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)])
+        answer = await connection.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[fetch_topic]), 11)
         partition = answer.responses[0].partitions[0]
         if partition.error_code:
             assert partition.error_code == CORRUPT_MESSAGE

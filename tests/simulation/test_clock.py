@@ -59,8 +59,8 @@ def write(cluster: SimulatedCluster, size: int = 10, **configs: str) -> None:
 
 
 def delete_records(cluster: SimulatedCluster) -> None:
-    wanted = DeleteRecordsTopic(TOPIC.topic, [DeleteRecordsPartition(0, DELETED)])
-    answer = ask(cluster, lambda connection: connection.ask(DeleteRecordsRequest([wanted], 10_000), 2))
+    topic = DeleteRecordsTopic(TOPIC.topic, [DeleteRecordsPartition(0, DELETED)])
+    answer = ask(cluster, lambda connection: connection.ask(DeleteRecordsRequest([topic], 10_000), 2))
     assert (answer.topics[0].partitions[0].error_code, answer.topics[0].partitions[0].low_watermark) == (0, DELETED)
 
 

@@ -43,9 +43,9 @@ class Two:
         self.until(lambda: log_of(self.follower, PARTITION) is not None)
 
     def led_by(self) -> SimulatedBroker:
-        found = self.cluster.leader_of(PARTITION)
-        assert found is not None
-        return found
+        leader = self.cluster.leader_of(PARTITION)
+        assert leader is not None
+        return leader
 
     def until(self, is_so: Callable[[], bool]) -> None:
         self.cluster.world.run_until(is_so, LIMIT_S)

@@ -30,10 +30,10 @@ def measured(ensemble: zookeeper.ZooKeeper, tmp_path: Path) -> Generator[Cluster
 
 
 def get(broker: BrokerProcess, path: str) -> tuple[int, str]:
-    found = re.findall(r"Metrics are at (http://\S+)/metrics", broker.said())
-    assert found, broker.said()[-2000:]
+    matches = re.findall(r"Metrics are at (http://\S+)/metrics", broker.said())
+    assert matches, broker.said()[-2000:]
     try:
-        with urllib.request.urlopen(found[-1] + path, timeout=30) as response:
+        with urllib.request.urlopen(matches[-1] + path, timeout=30) as response:
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

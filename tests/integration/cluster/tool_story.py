@@ -272,7 +272,7 @@ def of_all(*brokers: int) -> dict[str, set[int]]:
 
 
 def plan(*replicas: list[int], topic: str = "moving") -> str:
-    partitions = [{"topic": topic, "partition": number, "replicas": each} for number, each in enumerate(replicas)]
+    partitions = [{"topic": topic, "partition": number, "replicas": replica} for number, replica in enumerate(replicas)]
     return json.dumps({"version": 1, "partitions": partitions})
 
 

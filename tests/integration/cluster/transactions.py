@@ -155,13 +155,13 @@ def transact(bootstrap: str, clients: Sequence[Client], count: int) -> None:
 def check(bootstrap: str, clients: Sequence[Client]) -> None:
     """No errors, each record of a committed transaction once and in order, none of an aborted one, and the offsets."""
     assert [error for client in clients for error in client.errors] == []
-    found = topics.values(bootstrap, TOPIC, PARTITIONS, topics.COMMITTED)
+    values = topics.values(bootstrap, TOPIC, PARTITIONS, topics.COMMITTED)
     for client in clients:
         for partition in range(PARTITIONS):
             wanted = [
                 client.value(transaction).decode() for transaction in client.transactions if partition in client.partitions(transaction)
             ]
-            assert [value for value in found[partition] if value.startswith(f"{client.name} ")] == wanted
+            assert [value for value in values[partition] if value.startswith(f"{client.name} ")] == wanted
         assert topics.committed(bootstrap, client.name, SOURCE, PARTITIONS)[client.number % PARTITIONS] == client.offset
 
 

@@ -35,9 +35,9 @@ class Up:
 
     @property
     def url(self) -> str:
-        found = re.search(r"console at (http://\S+?)[,\n]", self.log.read_text())
-        assert found is not None, self.log.read_text()
-        return found[1]
+        match = re.search(r"console at (http://\S+?)[,\n]", self.log.read_text())
+        assert match is not None, self.log.read_text()
+        return match[1]
 
     def children(self) -> list[int]:
         tasks = Path(f"/proc/{self.process.pid}/task")

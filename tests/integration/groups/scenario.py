@@ -152,8 +152,8 @@ def end_offsets(seat: Seat) -> dict[int, int]:
 def committed(seat: Seat) -> dict[int, int]:
     """What the group has committed, as an administrator sees it."""
     admin = AdminClient({"bootstrap.servers": seat.bootstrap})
-    asked = admin.list_consumer_group_offsets([confluent_kafka.ConsumerGroupTopicPartitions(seat.group)])
-    return {one.partition: one.offset for one in asked[seat.group].result(WAIT_S).topic_partitions}
+    consumer_group_offsets = admin.list_consumer_group_offsets([confluent_kafka.ConsumerGroupTopicPartitions(seat.group)])
+    return {one.partition: one.offset for one in consumer_group_offsets[seat.group].result(WAIT_S).topic_partitions}
 
 
 def wait_until_committed(members: Members, seat: Seat) -> None:

@@ -134,8 +134,8 @@ def list_offset(topic: str, timestamp: int, isolation: int) -> Request:
 
 
 def fetch(topic: str, offset: int, size: int, isolation: int, max_wait_ms: int = 0) -> Request:
-    wanted = FetchTopic(topic, Uuid.ZERO, [FetchPartition(0, fetch_offset=offset, partition_max_bytes=size)])
-    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1 << 20, isolation_level=isolation, topics=[wanted]), 11
+    fetch_topic = FetchTopic(topic, Uuid.ZERO, [FetchPartition(0, fetch_offset=offset, partition_max_bytes=size)])
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1 << 20, isolation_level=isolation, topics=[fetch_topic]), 11
 
 
 def produce(
@@ -229,8 +229,8 @@ class Walk:
 
     def _delete(self, teller: Teller) -> Request:
         """At the beginning of a batch: within one, Kafka says of an open transaction that it begins before the first record."""
-        wanted = DeleteRecordsPartition(0, teller.batch_with(self._random.randrange(max(self._count // 2, 1))))
-        return DeleteRecordsRequest([DeleteRecordsTopic(teller.topic, [wanted])], 30_000), 2
+        partition = DeleteRecordsPartition(0, teller.batch_with(self._random.randrange(max(self._count // 2, 1))))
+        return DeleteRecordsRequest([DeleteRecordsTopic(teller.topic, [partition])], 30_000), 2
 
 
 def after(sequence: int, count: int) -> int:

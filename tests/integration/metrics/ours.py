@@ -17,8 +17,8 @@ _LISTENER: Final = {"metrics.listener": "http://127.0.0.1:0"}
 
 def url_of(broker: BrokerProcess) -> str:
     """That of the metrics of a broker since its last start."""
-    found: list[str] = re.findall(r"Metrics are at (http://\S+)/metrics", broker.said())
-    return found[-1]
+    matches: list[str] = re.findall(r"Metrics are at (http://\S+)/metrics", broker.said())
+    return matches[-1]
 
 
 def of_cluster(directory: Path) -> Played:

@@ -169,10 +169,10 @@ def _without_help(text: str) -> str:
 
 def _without_usage(text: str) -> str:
     """argparse's usage has its own line breaks; its errors are compared, joined to one line."""
-    found = re.search(r"^[\w.-]+: +error: (?:.|\n)*", text, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^[\w.-]+: +error: (?:.|\n)*", text, re.MULTILINE)
+    if match is None:
         return text
-    return re.sub(r"usage: (?:.|\n)*", "", text[: found.start()]) + re.sub("-- (?=[a-z])", "--", " ".join(found[0].split()))
+    return re.sub(r"usage: (?:.|\n)*", "", text[: match.start()]) + re.sub("-- (?=[a-z])", "--", " ".join(match[0].split()))
 
 
 REPLACEMENTS = [

@@ -67,8 +67,8 @@ class ConfluentClient:
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         consumer = self._consumer(group, {})
         try:
-            found = consumer.committed([confluent_kafka.TopicPartition(topic, partition)], WAIT_S)[0].offset
-            return None if found < 0 else found
+            offset = consumer.committed([confluent_kafka.TopicPartition(topic, partition)], WAIT_S)[0].offset
+            return None if offset < 0 else offset
         finally:
             consumer.close()
 

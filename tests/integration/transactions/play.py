@@ -261,19 +261,19 @@ class Play:
     def log(self, partition: int = 0) -> None:
         """All of a partition, as both kinds of readers are given it, and where they believe its end to be."""
         for isolation in (0, 1):
-            asked = ListOffsetsTopic(self.topic, [ListOffsetsPartition(partition, timestamp=LATEST)])
-            self.ask(ListOffsetsRequest(-1, isolation, [asked]), 5)
-            wanted = FetchTopic(self.topic, Uuid.ZERO, [FetchPartition(partition, partition_max_bytes=1 << 20)])
-            self.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, isolation_level=isolation, topics=[wanted]), 11)
+            topic = ListOffsetsTopic(self.topic, [ListOffsetsPartition(partition, timestamp=LATEST)])
+            self.ask(ListOffsetsRequest(-1, isolation, [topic]), 5)
+            fetch_topic = FetchTopic(self.topic, Uuid.ZERO, [FetchPartition(partition, partition_max_bytes=1 << 20)])
+            self.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, isolation_level=isolation, topics=[fetch_topic]), 11)
 
     def offsets(self, group: str = "group", *, stable: bool = False) -> Any:
-        wanted = OffsetFetchRequestTopics(self.topic, Uuid.ZERO, list(range(PARTITIONS)))
-        asked = OffsetFetchRequestGroup(self.group(group), topics=[wanted])
+        topics = OffsetFetchRequestTopics(self.topic, Uuid.ZERO, list(range(PARTITIONS)))
+        asked = OffsetFetchRequestGroup(self.group(group), topics=[topics])
         return self.ask(OffsetFetchRequest(groups=[asked], require_stable=stable), 8)
 
     def topic_id(self) -> Uuid:
-        wanted = MetadataRequest([MetadataRequestTopic(name=self.topic)], allow_auto_topic_creation=False)
-        found: Uuid = self._connection.ask(wanted, 12).topics[0].topic_id
+        metadata_request = MetadataRequest([MetadataRequestTopic(name=self.topic)], allow_auto_topic_creation=False)
+        found: Uuid = self._connection.ask(metadata_request, 12).topics[0].topic_id
         return found
 
 

@@ -79,12 +79,12 @@ def test_records_that_retention_took_away_fail_the_task_or_are_left_out(bootstra
     topic = new_topic("retention")
     fill(bootstrap, topic)
     delete_before(bootstrap, topic, 40)
-    wanted = OffsetRange(topic, 0, 10, 60, topic_id(bootstrap, topic))
+    offset_range = OffsetRange(topic, 0, 10, 60, topic_id(bootstrap, topic))
     with pytest.raises(DataLossError, match=r"offsets 10 to 60 .* 40 to 100 only.*failOnDataLoss"):
-        offsets(bootstrap, wanted)
+        offsets(bootstrap, offset_range)
     tolerant = FetchOptions(fail_on_data_loss=False)
-    assert offsets(bootstrap, wanted, tolerant) == list(range(40, 60))
-    assert offsets(bootstrap, OffsetRange(topic, 0, 10, 30, wanted.topic_id), tolerant) == []
+    assert offsets(bootstrap, offset_range, tolerant) == list(range(40, 60))
+    assert offsets(bootstrap, OffsetRange(topic, 0, 10, 30, offset_range.topic_id), tolerant) == []
 
 
 def test_an_end_that_the_log_does_not_have_is_waited_for_no_longer_than_told(bootstrap: str, new_topic: TopicMaker) -> None:
@@ -100,24 +100,24 @@ def test_an_end_that_the_log_does_not_have_is_waited_for_no_longer_than_told(boo
 def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(bootstrap: str, new_topic: TopicMaker) -> None:
     topic = new_topic("anew")
     fill(bootstrap, topic)
-    wanted = OffsetRange(topic, 0, 0, 100, topic_id(bootstrap, topic))
-    assert len(offsets(bootstrap, wanted)) == 100
+    offset_range = OffsetRange(topic, 0, 0, 100, topic_id(bootstrap, topic))
+    assert len(offsets(bootstrap, offset_range)) == 100
     admin = delete_topic(bootstrap, topic)
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(TIMEOUT_S)
     fill(bootstrap, topic)
     with pytest.raises(TopicRecreatedError, match="new checkpoint"):
-        offsets(bootstrap, wanted)
+        offsets(bootstrap, offset_range)
 
 
 def test_a_topic_that_was_deleted_is_an_error_that_says_so(bootstrap: str, new_topic: TopicMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = new_topic("gone")
     fill(bootstrap, topic)
-    wanted = OffsetRange(topic, 0, 0, 100, topic_id(bootstrap, topic))
+    offset_range = OffsetRange(topic, 0, 0, 100, topic_id(bootstrap, topic))
     delete_topic(bootstrap, topic)
     monkeypatch.setattr(range_fetcher, "UNKNOWN_TOPIC_S_MAX", 0.5)
     with pytest.raises(TopicDeletedError, match="was deleted"):
-        offsets(bootstrap, wanted)
-    assert offsets(bootstrap, wanted, FetchOptions(fail_on_data_loss=False)) == []
+        offsets(bootstrap, offset_range)
+    assert offsets(bootstrap, offset_range, FetchOptions(fail_on_data_loss=False)) == []
 
 
 def test_a_broker_that_never_comes_is_given_up_in_time() -> None:

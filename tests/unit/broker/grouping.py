@@ -111,7 +111,9 @@ class Groups:
         response = await self.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, topics=None)]), OffsetFetchResponse, 8)
         (group,) = response.groups
         assert group.error_code == 0
-        return {(topic.name, found.partition_index): found.committed_offset for topic in group.topics for found in topic.partitions}
+        return {
+            (topic.name, partition.partition_index): partition.committed_offset for topic in group.topics for partition in topic.partitions
+        }
 
     async def beat(self, member_id: str, epoch: int, version: int = 1, **fields: Any) -> ConsumerGroupHeartbeatResponse:
         """A heartbeat of the consumer protocol."""

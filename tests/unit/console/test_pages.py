@@ -30,9 +30,9 @@ def test_the_settings_of_a_broker_are_found_by_words_and_changed_ones_come_first
     client = console()
     everything = client.get("/brokers/1/settings").text
     assert everything.index('class="changed"') < everything.index("<tr>\n", everything.index("<tbody>"))
-    found = client.get("/brokers/1/settings?q=retention hours").text
-    assert "log.retention.hours" in found
-    assert "num.io.threads" not in found
+    text = client.get("/brokers/1/settings?q=retention hours").text
+    assert "log.retention.hours" in text
+    assert "num.io.threads" not in text
     assert "No setting has these words" in client.get("/brokers/1/settings?q=nothing-like-this").text
 
 

@@ -94,7 +94,7 @@ class FileStore:
 
     def assignment(self, topic: str) -> dict[int, tuple[int, ...]]:
         found = decode_topic(topic, self.znodes()[paths.topic(topic)].encode())
-        return {number: each.replicas for number, each in found.partitions.items()}
+        return {number: partition.replicas for number, partition in found.partitions.items()}
 
     def state(self, topic: str, partition: int) -> PartitionState:
         return decode_partition_state(topic, partition, self.znodes()[paths.topic_partition_state(topic, partition)].encode())
@@ -117,11 +117,12 @@ def make(brokers: int, topics: Topics, node: int = 1, settings: Mapping[str, Map
         _make_node(files, within(DATA, layout.node_dir(number)), number, topics)
     znodes = [(paths.CLUSTER_ID, cluster.encode_cluster_id(CLUSTER)), (paths.CONTROLLER_EPOCH, b"4")]
     for name, partitions in topics.items():
-        assigned = {number: ReplicaAssignment(each.replicas) for number, each in enumerate(partitions)}
+        assigned = {number: ReplicaAssignment(partition.replicas) for number, partition in enumerate(partitions)}
         znodes.append((paths.topic(name), encode_topic(TopicAssignment(assigned, topic_id(name)))))
         znodes.append((paths.config_entity(f"topics/{name}"), configs.encode_config((settings or {}).get(name, {}))))
         znodes += [
-            (paths.topic_partition_state(name, number), encode_partition_state(each.state)) for number, each in enumerate(partitions)
+            (paths.topic_partition_state(name, number), encode_partition_state(partition.state))
+            for number, partition in enumerate(partitions)
         ]
     FileStore(files).write(znodes)
     files.sync_dir(DATA)

@@ -274,12 +274,12 @@ def test_a_conversion_that_is_killed_at_any_step_was_not_begun_or_is_finished_by
 def _outcome(files: SimulatedFiles, source: int, target: int, before: object, after: object) -> str:
     """What a start finds: the old layout as it was, the new one complete, or a conversion that it refuses to serve."""
     try:
-        found = find_layout(files, DATA)
+        layout = find_layout(files, DATA)
     except WrongLayout:
         return "interrupted"
-    assert found in (Layout(source), Layout(target))
-    assert records(files) == (before if found == Layout(source) else after)
-    return "not begun" if found == Layout(source) else "done"
+    assert layout in (Layout(source), Layout(target))
+    assert records(files) == (before if layout == Layout(source) else after)
+    return "not begun" if layout == Layout(source) else "done"
 
 
 def _finish(files: SimulatedFiles, target: int) -> None:

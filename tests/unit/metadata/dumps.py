@@ -103,8 +103,8 @@ def _add(write: LoggedWrite, what: str) -> None:
 
 def _states(dump: Path) -> Iterator[re.Match[str]]:
     for line in dump.read_text().split(_LOG_TITLE, 1)[0].splitlines():
-        if found := _NODE.fullmatch(line):
-            yield found
+        if match := _NODE.fullmatch(line):
+            yield match
 
 
 def _data(text: str) -> bytes | None:

@@ -81,7 +81,7 @@ def test_a_compressed_batch_kafka_wrote_is_rebuilt_but_for_what_the_codec_makes_
 
 def again(data: bytes, batch: Batch) -> bytes:
     """The batch, built anew from the records in it."""
-    found = read_records(data, batch)
+    records = read_records(data, batch)
     builder = BatchBuilder(
         batch.magic,
         batch.codec,
@@ -96,7 +96,7 @@ def again(data: bytes, batch: Batch) -> bytes:
         control=batch.is_control,
         delete_horizon_ms=batch.delete_horizon_ms,
     )
-    for record in found:
+    for record in records:
         builder.append_record(record)
     return builder.build(batch.last_offset)
 

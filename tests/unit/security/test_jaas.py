@@ -11,8 +11,8 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def test_a_module_with_options() -> None:
-    found = parse_jaas(f'{PLAIN} required username="alice" password="a \\"b\\" \\\\ c;=" plain=word;')
-    assert found == Jaas(PLAIN, {"username": "alice", "password": 'a "b" \\ c;=', "plain": "word"})
+    jaas = parse_jaas(f'{PLAIN} required username="alice" password="a \\"b\\" \\\\ c;=" plain=word;')
+    assert jaas == Jaas(PLAIN, {"username": "alice", "password": 'a "b" \\ c;=', "plain": "word"})
 
 
 def test_a_module_without_options_and_over_several_lines() -> None:

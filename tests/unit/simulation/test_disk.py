@@ -202,17 +202,17 @@ TestBothDisksAreTheSame.settings = settings(max_examples=40, stateful_step_count
 def test_what_was_synced_survives_and_what_was_not_may_be_lost_torn_or_zero(disk: SimulatedFiles) -> None:
     file = durable_file(disk, "/log", b"synced")
     file.append_bytes(b"WRITTEN")
-    found = contents_after_crashes(disk, "/log")
-    assert all(content is not None and content.startswith(b"synced") for content in found)
-    assert {b"synced", b"syncedWRITTEN", b"synced" + bytes(7), b"syncedW", b"syncedWRITTE"} <= found
+    contents = contents_after_crashes(disk, "/log")
+    assert all(content is not None and content.startswith(b"synced") for content in contents)
+    assert {b"synced", b"syncedWRITTEN", b"synced" + bytes(7), b"syncedW", b"syncedWRITTE"} <= contents
 
 
 def test_any_of_several_writes_may_survive_without_the_others(disk: SimulatedFiles) -> None:
     file = durable_file(disk, "/log", b"")
     for content in (b"aa", b"bb", b"cc"):
         file.append_bytes(content)
-    found = contents_after_crashes(disk, "/log")
-    assert {b"", b"aabbcc", b"\0\0bbcc", b"aa\0\0cc", b"\0\0\0\0cc", b"aabb", b"aabbc"} <= found
+    contents = contents_after_crashes(disk, "/log")
+    assert {b"", b"aabbcc", b"\0\0bbcc", b"aa\0\0cc", b"\0\0\0\0cc", b"aabb", b"aabbc"} <= contents
 
 
 def test_a_large_write_may_survive_page_by_page(disk: SimulatedFiles) -> None:
@@ -244,9 +244,9 @@ def test_what_was_written_before_a_sync_that_failed_stays_uncertain_for_good(dis
         file.sync()
     file.append_bytes(b"bb")
     file.sync()
-    found = contents_after_crashes(disk, "/log")
-    assert all(content is not None and content.endswith(b"bb") for content in found)
-    assert {b"aabb", b"\0\0bb"} <= found
+    contents = contents_after_crashes(disk, "/log")
+    assert all(content is not None and content.endswith(b"bb") for content in contents)
+    assert {b"aabb", b"\0\0bb"} <= contents
 
 
 def test_sync_file_makes_the_content_durable(disk: SimulatedFiles) -> None:

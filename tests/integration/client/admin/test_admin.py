@@ -193,9 +193,9 @@ def test_a_description_comes_in_pages(admin: Admin, new_topic: TopicMaker) -> No
 
 def test_topics_that_are_not_there_have_errors(admin: Admin, new_topic: TopicMaker) -> None:
     topic, missing = new_topic("there"), Uuid(bytes(15) + b"\x07")
-    found = admin.describe_topics([topic, "not-there", ""])
-    assert found[topic].name == topic
-    assert isinstance(found.errors["not-there"], UnknownTopicOrPartition) and isinstance(found.errors[""], InvalidTopic)
+    topics = admin.describe_topics([topic, "not-there", ""])
+    assert topics[topic].name == topic
+    assert isinstance(topics.errors["not-there"], UnknownTopicOrPartition) and isinstance(topics.errors[""], InvalidTopic)
     assert isinstance(admin.describe_topics([missing]).errors[missing], UnknownTopicId)
     assert isinstance(admin.delete_topics(["not-there"]).errors["not-there"], UnknownTopicOrPartition)
 

@@ -100,8 +100,8 @@ class Stage:
 
     def committed(self) -> dict[int, int]:
         """As an administrator sees it."""
-        asked = self.admin.list_consumer_group_offsets([confluent_kafka.ConsumerGroupTopicPartitions(self.group)])
-        return {one.partition: one.offset for one in asked[self.group].result(WAIT_S).topic_partitions}
+        consumer_group_offsets = self.admin.list_consumer_group_offsets([confluent_kafka.ConsumerGroupTopicPartitions(self.group)])
+        return {one.partition: one.offset for one in consumer_group_offsets[self.group].result(WAIT_S).topic_partitions}
 
     def members(self) -> list[str]:
         (described,) = self.admin.describe_consumer_groups([self.group]).values()
@@ -445,9 +445,9 @@ def test_positions_are_committed_and_found_by_the_next_consumer(stage: Stage, pr
 def test_a_commit_carries_offset_metadata_and_leader_epoch(stage: Stage, protocol: dict[str, object]) -> None:
     one = stage.consumer(protocol)
     until("all is assigned", lambda: assigned(one) == [0, 1, 2, 3], one)
-    told = OffsetAndMetadata(7, "by whom", 0)
-    one.commit_sync({stage.partition(1): told})
-    assert one.committed([stage.partition(0), stage.partition(1)]) == {stage.partition(0): None, stage.partition(1): told}
+    metadata = OffsetAndMetadata(7, "by whom", 0)
+    one.commit_sync({stage.partition(1): metadata})
+    assert one.committed([stage.partition(0), stage.partition(1)]) == {stage.partition(0): None, stage.partition(1): metadata}
 
 
 @both_protocols

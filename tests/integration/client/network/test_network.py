@@ -59,9 +59,9 @@ def test_a_topic_with_its_id_leaders_and_epochs(bootstrap: str, new_topic: Topic
             leader = cluster.leader_for(TopicPartition(topic, 1))
             assert leader is not None
             partition = ListOffsetsPartition(partition_index=1, current_leader_epoch=0, timestamp=-1)
-            asked = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(topic, [partition])])
+            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(topic, [partition])])
             while True:
-                response = await client.send(leader.id, asked)
+                response = await client.send(leader.id, request)
                 assert isinstance(response, ListOffsetsResponse)
                 row = response.topics[0].partitions[0]
                 if row.error_code == 0 or not error_for(row.error_code).retriable:

@@ -153,10 +153,10 @@ def _member(play: Play) -> str:
     """The one member of a group in its first generation."""
     group = play.group("group")
     protocol = JoinGroupRequestProtocol("range", b"")
-    asked = JoinGroupRequest(group, 30_000, 30_000, "", None, "consumer", [protocol])
-    member: str = play.ask(asked, 5, told=False).member_id
-    asked.member_id = member
-    play.ask(asked, 5, told=False)
+    request = JoinGroupRequest(group, 30_000, 30_000, "", None, "consumer", [protocol])
+    member: str = play.ask(request, 5, told=False).member_id
+    request.member_id = member
+    play.ask(request, 5, told=False)
     play.ask(SyncGroupRequest(group, 1, member, assignments=[SyncGroupRequestAssignment(member, b"")]), 4, told=False)
     play.ask(HeartbeatRequest(group, 1, member), 3)
     return member

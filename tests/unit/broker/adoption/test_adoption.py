@@ -122,9 +122,9 @@ def test_topic_ids_are_those_of_partition_metadata(kraft: Path) -> None:
 
 
 def test_settings_of_topics_come_from_the_metadata_log(kraft: Path) -> None:
-    found = settings_of(plan_of(kraft, broker_retention=True))
-    assert found["g-multi"] == {"segment.ms": "10000", "index.interval.bytes": "300"}
-    assert found["g-none"] == {}
+    settings = settings_of(plan_of(kraft, broker_retention=True))
+    assert settings["g-multi"] == {"segment.ms": "10000", "index.interval.bytes": "300"}
+    assert settings["g-none"] == {}
 
 
 def test_settings_of_brokers_come_from_the_metadata_log(kraft: Path) -> None:
@@ -159,9 +159,9 @@ def test_after_a_crash_producer_ids_are_found_in_the_batches(kraft: Path) -> Non
 
 
 def test_topics_without_retention_keep_their_data_until_told_otherwise(kraft: Path) -> None:
-    found = settings_of(plan_of(kraft))
-    assert found["g-none"]["retention.ms"] == "-1"
-    assert "retention.ms" not in found["g-compact"]
+    settings = settings_of(plan_of(kraft))
+    assert settings["g-none"]["retention.ms"] == "-1"
+    assert "retention.ms" not in settings["g-compact"]
 
 
 def test_a_zookeeper_directory_gives_topics_new_ids(zookeeper: Path) -> None:

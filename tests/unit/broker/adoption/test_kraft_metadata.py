@@ -73,8 +73,8 @@ def replayed(*records: bytes) -> KraftMetadata:
 
 
 def kafkas_records(kind: str) -> list[dict[str, object]]:
-    found = re.findall(rf'payload: (\{{"type":"{kind}".*\}})$', (LOG / "DUMP.txt").read_text(), re.MULTILINE)
-    return [json.loads(each)["data"] for each in found]
+    matches = re.findall(rf'payload: (\{{"type":"{kind}".*\}})$', (LOG / "DUMP.txt").read_text(), re.MULTILINE)
+    return [json.loads(each)["data"] for each in matches]
 
 
 def test_topics_are_those_that_kafka_shows() -> None:

@@ -306,14 +306,14 @@ def fetch_request(
     topic_id: Uuid = Uuid.ZERO,
     **settings: Any,
 ) -> FetchRequest:
-    asked = FetchPartition(
+    fetch_partition = FetchPartition(
         partition,
         current_leader_epoch,
         offset,
         last_fetched_epoch=last_fetched_epoch,
         partition_max_bytes=partition_max_bytes,
     )
-    return FetchRequest(**{"topics": [FetchTopic(topic, topic_id, [asked])], **settings})
+    return FetchRequest(**{"topics": [FetchTopic(topic, topic_id, [fetch_partition])], **settings})
 
 
 def batch(count: int = 1, *, codec: int = NONE, size: int = 10, timestamp: int = NOW, magic: int = 2, **settings: Any) -> bytes:

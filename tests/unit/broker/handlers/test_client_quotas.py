@@ -183,10 +183,10 @@ def test_the_time_of_a_request_is_charged_and_throttles_its_client(tmp_path: Pat
         leader.create_topic("foo")
         leader.quotas.quota_changed(*QUOTA_ALL, {"request_percentage": 0.1})
         leader.clock.ns_per_reading = 15_000_000
-        asked = list_offsets(leader)
-        response = await asked.answer()
-        assert response.throttle_time_ms == asked.peer.throttled_until_ms == 1000, "(3 ms/s - 1 ms/s) / 1 ms/s * 10 s, at most 1 s"
-        sensor = leader.quotas.request.sensor(asked.peer.session.principal, "client", 0)  # type: ignore[attr-defined]
+        offsets = list_offsets(leader)
+        response = await offsets.answer()
+        assert response.throttle_time_ms == offsets.peer.throttled_until_ms == 1000, "(3 ms/s - 1 ms/s) / 1 ms/s * 10 s, at most 1 s"
+        sensor = leader.quotas.request.sensor(offsets.peer.session.principal, "client", 0)  # type: ignore[attr-defined]
         assert sensor is not None and sensor.rate.total(0) == pytest.approx(4.5), "45 ms are 4.5 % of a second"
         leader.pass_time(60_000)
         leader.clock.ns_per_reading = 4_000_000
@@ -242,10 +242,10 @@ def test_the_slices_of_a_long_request_are_charged_to_it(tmp_path: Path) -> None:
         leader.create_topic("foo")
         leader.quotas.quota_changed(*QUOTA_ALL, {"request_percentage": 50.0})
         leader.clock.ns_per_reading = 1_000_000
-        asked = list_offsets(leader, ELEMENTS_AT_ONCE * 4)
-        await asked.answer()
+        offsets = list_offsets(leader, ELEMENTS_AT_ONCE * 4)
+        await offsets.answer()
         await asyncio.sleep(0)
-        sensor = leader.quotas.request.sensor(asked.peer.session.principal, "client", 0)  # type: ignore[attr-defined]
+        sensor = leader.quotas.request.sensor(offsets.peer.session.principal, "client", 0)  # type: ignore[attr-defined]
         assert sensor is not None and sensor.rate.total(0) > 2.0, "20 slices of a millisecond and more: 2 % of a second"
         assert leader.turns.usage is None
 

@@ -95,7 +95,7 @@ def test_an_assignment_of_the_clients_is_taken_as_it_is() -> None:
         await create(broker, manual("t", (1, [1, 0]), (0, [0, 1])))
         written = await broker.admin_tree.topic_assignment("t")
         assert written is not None
-        assert {number: each.replicas for number, each in written.partitions.items()} == {0: (0, 1), 1: (1, 0)}
+        assert {number: partition.replicas for number, partition in written.partitions.items()} == {0: (0, 1), 1: (1, 0)}
 
     asyncio.run(scenario())
 

@@ -41,7 +41,7 @@ class Elector:
 
 async def broker_with(**outcomes: Sequence[int | KafkaError]) -> tuple[AdminBroker, Elector]:
     """A broker of topics that are all led by broker 0, and what comes of an election of each of their partitions."""
-    elector = Elector({TopicPartition(name, number): one for name, each in outcomes.items() for number, one in enumerate(each)})
+    elector = Elector({TopicPartition(name, number): one for name, outcome in outcomes.items() for number, one in enumerate(outcome)})
     broker = await AdminBroker.start(racks={0: None, 1: None}, controller=elector)
     for name, each in outcomes.items():
         await broker.admin_tree.create_topic(name, dict.fromkeys(range(len(each)), (0, 1)))

@@ -126,8 +126,8 @@ def test_an_offset_of_a_topic_that_was_created_anew_is_not_the_new_topic_s() -> 
     answered(broker, OffsetCommitRequest("g", topics=[committed]), OffsetCommitResponse, 10)
     assert fetched(broker, 10, [("t", [0])]) == [("t", 0, 5, 0)]
     broker.metadata_cache.update(update(topic("t", 3, topic_id=Uuid(b"another topic id"))))
-    asked = OffsetFetchRequestGroup("g", topics=[OffsetFetchRequestTopics("", Uuid(b"another topic id"), [0])])
-    response = answered(broker, OffsetFetchRequest(groups=[asked]), OffsetFetchResponse, 10)
+    group = OffsetFetchRequestGroup("g", topics=[OffsetFetchRequestTopics("", Uuid(b"another topic id"), [0])])
+    response = answered(broker, OffsetFetchRequest(groups=[group]), OffsetFetchResponse, 10)
     assert [partition.committed_offset for partition in response.groups[0].topics[0].partitions] == [-1]
 
 

@@ -266,8 +266,8 @@ def test_transactions_are_listed_by_an_expression() -> None:
     broker = coordinating()
     for transactional_id in ("orders-1", "orders-2", "payments-1"):
         initialized(broker, transactional_id)
-    found = listed(broker, ListTransactionsRequest(transactional_id_pattern="orders-.*")).transaction_states
-    assert [state.transactional_id for state in found] == ["orders-1", "orders-2"]
+    transaction_states = listed(broker, ListTransactionsRequest(transactional_id_pattern="orders-.*")).transaction_states
+    assert [state.transactional_id for state in transaction_states] == ["orders-1", "orders-2"]
     assert listed(broker, ListTransactionsRequest(transactional_id_pattern="(")).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
 
 

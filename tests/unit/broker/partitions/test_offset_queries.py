@@ -31,9 +31,9 @@ def replicas(tmp_path: Path) -> Iterator[Replicas]:
     [(offset_lookup.LATEST, 2), (offset_lookup.EARLIEST, 0), (NOW, 0), (NOW + 1, 1), (NOW + 10, 1)],
 )
 def test_a_consumer_finds_offsets_below_the_high_watermark(replicas: Replicas, timestamp: int, offset: int) -> None:
-    found = replicas.manager.list_offsets(TP, timestamp, READ_UNCOMMITTED)
-    assert found is not None
-    assert found.offset == offset
+    offsets = replicas.manager.list_offsets(TP, timestamp, READ_UNCOMMITTED)
+    assert offsets is not None
+    assert offsets.offset == offset
 
 
 @pytest.mark.parametrize("timestamp", [NOW + 11, NOW + 21, offset_lookup.MAX_TIMESTAMP])
@@ -42,15 +42,15 @@ def test_what_is_not_replicated_is_not_found(replicas: Replicas, timestamp: int)
 
 
 def test_a_broker_sees_up_to_the_log_end(replicas: Replicas) -> None:
-    found = replicas.manager.list_offsets(TP, offset_lookup.LATEST, None)
-    assert found is not None
-    assert (found.offset, found.leader_epoch) == (3, 3)
+    offsets = replicas.manager.list_offsets(TP, offset_lookup.LATEST, None)
+    assert offsets is not None
+    assert (offsets.offset, offsets.leader_epoch) == (3, 3)
 
 
 def test_read_committed_stops_at_the_last_stable_offset(replicas: Replicas) -> None:
-    found = replicas.manager.list_offsets(TP, offset_lookup.LATEST, READ_COMMITTED)
-    assert found is not None
-    assert found.offset == 2
+    offsets = replicas.manager.list_offsets(TP, offset_lookup.LATEST, READ_COMMITTED)
+    assert offsets is not None
+    assert offsets.offset == 2
 
 
 def test_an_older_epoch_is_fenced(replicas: Replicas) -> None:

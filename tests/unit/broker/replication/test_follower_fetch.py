@@ -77,10 +77,10 @@ def replicate(follower: Node, leader: Node, rounds: int = 5) -> None:
 
 def answer(leader: Node, asked: Asked) -> PartitionData:
     params = FetchParams(replica_id=FOLLOWER, isolation=FetchIsolation.LOG_END)
-    wanted = PartitionFetch(
+    partition_fetch = PartitionFetch(
         asked.fetch_offset, asked.partition_max_bytes, asked.current_leader_epoch, asked.last_fetched_epoch, asked.log_start_offset
     )
-    ((_, result),) = leader.replicas.manager.read_from_log(params, [(TopicIdPartition(TOPIC_ID, TP), wanted)])
+    ((_, result),) = leader.replicas.manager.read_from_log(params, [(TopicIdPartition(TOPIC_ID, TP), partition_fetch)])
     epoch, end_offset = result.diverging_epoch or (-1, -1)
     return PartitionData(
         0,

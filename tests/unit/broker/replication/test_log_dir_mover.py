@@ -48,8 +48,8 @@ def finish(replicas: Replicas) -> None:
 
 
 def contents(log: Log) -> bytes:
-    found = log.read(log.log_start_offset, 1 << 30, FetchIsolation.LOG_END, True).records
-    return b"" if found is None else found.read()
+    records = log.read(log.log_start_offset, 1 << 30, FetchIsolation.LOG_END, True).records
+    return b"" if records is None else records.read()
 
 
 def test_a_replica_moves_with_all_it_has(replicas: Replicas) -> None:

@@ -20,7 +20,7 @@ LARGE = build([(NOW, None, b"large" * 1000, ())] * 500, codec=GZIP)  # 2.5 MB in
 
 def produce(leader: Leader, *batches: bytes, acks: int = 1, remote_ip: str = "10.0.0.1") -> Asked:
     """One batch for each partition from 0 on, on a connection of its own."""
-    data = [PartitionProduceData(index, Records(each)) for index, each in enumerate(batches)]
+    data = [PartitionProduceData(index, Records(batch)) for index, batch in enumerate(batches)]
     return leader.ask(api_keys.PRODUCE, ProduceRequest(None, acks, 1000, [TopicProduceData("foo", partition_data=data)]), 9, remote_ip)
 
 

@@ -35,8 +35,8 @@ def lead_three(replicas: Replicas, *counts: int, isr: tuple[int, ...] = (1, 2, 3
 
 def visible(replicas: Replicas) -> list[int]:
     """The offsets that a consumer can read."""
-    found = replicas.fetch(0).result.records
-    return [] if found is None else [record.offset for record in records_of(found.read())]
+    records = replicas.fetch(0).result.records
+    return [] if records is None else [record.offset for record in records_of(records.read())]
 
 
 def ends(replicas: Replicas) -> tuple[int, int]:

@@ -152,9 +152,9 @@ def test_a_follower_is_answered_once_for_all_that_is_appended_in_a_turn(tmp_path
     assert not waiting.is_done
     (tell,) = later
     tell()
-    found = waiting.result.records
-    assert found is not None
-    assert [record.offset for record in records_of(found.read())] == [0, 1, 2, 3, 4]
+    records = waiting.result.records
+    assert records is not None
+    assert [record.offset for record in records_of(records.read())] == [0, 1, 2, 3, 4]
     replicas.close()
 
 

@@ -90,9 +90,9 @@ def rows(text: str) -> list[str]:
 
 
 def token(text: str) -> str:
-    found = _TOKEN.search(text)
-    assert found is not None
-    return found[1]
+    match = _TOKEN.search(text)
+    assert match is not None
+    return match[1]
 
 
 def test_the_newest_messages_and_a_link_that_looks_further(console: TestClient, topics: str) -> None:

@@ -28,7 +28,7 @@ Shown = dict[TopicPartition, int | tuple[int, str]]
 
 
 def shown(outcomes: Mapping[TopicPartition, int | KafkaError]) -> Shown:
-    return {each: (found.code, str(found)) if isinstance(found, KafkaError) else found for each, found in outcomes.items()}
+    return {each: (outcome.code, str(outcome)) if isinstance(outcome, KafkaError) else outcome for each, outcome in outcomes.items()}
 
 
 async def elect(world: World, strategy: ElectionStrategy, *partitions: TopicPartition) -> Shown:

@@ -45,7 +45,10 @@ def _group_bytes(group: object) -> int:
         pending = sum(PENDING_MEMBER_BYTES + len(member_id) for member_id in group.pending_join_members)
         return GROUP_BYTES + len(group.group_id) + pending + sum(member.size for member in group.members.values())
     assert isinstance(group, ConsumerGroup)
-    regexes = sum(REGEX_BYTES + len(regex) + REGEX_TOPIC_BYTES * len(found.topics) for regex, found in group.resolved_regexes.items())
+    regexes = sum(
+        REGEX_BYTES + len(regex) + REGEX_TOPIC_BYTES * len(resolved_regex.topics)
+        for regex, resolved_regex in group.resolved_regexes.items()
+    )
     return GROUP_BYTES + len(group.group_id) + regexes + sum(member.size for member in group.members.values())
 
 

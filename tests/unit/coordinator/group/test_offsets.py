@@ -185,8 +185,8 @@ def test_offsets_of_a_deleted_topic_go_in_batches_that_fit() -> None:
 def commit_in_transaction(host: Host, offset: int, producer_id: int = 7) -> int:
     """The error."""
     answers = Answers()
-    wanted = TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, offset, -1, "")])
-    host.coordinator.commit_transactional_offsets(3, TxnOffsetCommitRequest("x", "g", producer_id, 0, topics=[wanted]), answers.append)
+    topic = TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, offset, -1, "")])
+    host.coordinator.commit_transactional_offsets(3, TxnOffsetCommitRequest("x", "g", producer_id, 0, topics=[topic]), answers.append)
     code: int = answers.one.topics[0].partitions[0].error_code
     return code
 

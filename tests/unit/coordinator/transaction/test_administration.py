@@ -19,7 +19,7 @@ def listed(host: TransactionHost, **filters: Any) -> ListTransactionsResponse:
 def names(host: TransactionHost, **filters: Any) -> list[str]:
     response = listed(host, **filters)
     assert response.error_code == 0
-    return sorted(found.transactional_id for found in response.transaction_states)
+    return sorted(transaction_state.transactional_id for transaction_state in response.transaction_states)
 
 
 @pytest.fixture

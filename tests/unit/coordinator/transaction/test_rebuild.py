@@ -168,7 +168,7 @@ def compacted(log: MemoryLog) -> MemoryLog:
 
 
 def logged(host: TransactionHost) -> dict[str, TransactionMetadata]:
-    return {name: found._replace(last_producer_epoch=-1) for name, found in host.shard.transactions.items()}
+    return {name: transaction._replace(last_producer_epoch=-1) for name, transaction in host.shard.transactions.items()}
 
 
 def world_after(steps: list[tuple[str, int, str]]) -> World:

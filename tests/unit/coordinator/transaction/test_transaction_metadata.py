@@ -62,10 +62,10 @@ def test_before_version_1_what_has_no_place_in_the_record_is_left_out(found: Tra
 
 
 def test_the_record_of_version_0_is_kafkas_to_the_byte() -> None:
-    found = TransactionMetadata(
+    transaction_metadata = TransactionMetadata(
         "tx", 7, 3, -1, -1, -1, 60_000, S.ONGOING, frozenset({TopicPartition("t", 1), TopicPartition("t", 0)}), 5, 9
     )
-    record = found.to_record(0)
+    record = transaction_metadata.to_record(0)
     assert record.key_bytes() == bytes.fromhex("0000 0002 7478")
     value = "0000 0000000000000007 0003 0000ea60 01 00000001 0001 74 00000002 00000000 00000001 0000000000000009 0000000000000005"
     assert record.value_bytes() == bytes.fromhex(value)

@@ -490,7 +490,7 @@ def test_without_checksums_garbage_ends_in_an_error_or_in_rows_that_the_reader_s
         garbage[at % len(log)] = byte
     data = bytes(garbage)
     try:
-        found = rows_of(data, check_crc=False, first_offset=-(2**63))
+        rows = rows_of(data, check_crc=False, first_offset=-(2**63))
     except KafkaError:
         return
-    assert [row[3:] for row in found] == [row[3:] for row in rows_by_reader(data)]
+    assert [row[3:] for row in rows] == [row[3:] for row in rows_by_reader(data)]

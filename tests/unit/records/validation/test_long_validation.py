@@ -109,11 +109,11 @@ def test_a_fault_is_looked_for_where_it_is(monkeypatch: pytest.MonkeyPatch) -> N
     good = batch_of(2000)
     (batch,) = read_batches(good)
     damaged = good[:-1] + b"\x08"  # four headers, and no bytes for them
-    with pytest.raises(WalkFault) as found:
+    with pytest.raises(WalkFault) as raised:
         walk_records(damaged, 61, len(damaged), batch.count)
-    assert found.value.index == 1999
-    assert len(damaged) - 12 <= found.value.at < len(damaged)
-    assert "headers" in str(validator.fault_in(damaged, len(damaged), batch, found.value))
+    assert raised.value.index == 1999
+    assert len(damaged) - 12 <= raised.value.at < len(damaged)
+    assert "headers" in str(validator.fault_in(damaged, len(damaged), batch, raised.value))
     with pytest.raises(InvalidRecord, match="records still remaining"):
         reader.check_record(good, 61, len(good), batch, batch.count)
 

@@ -70,10 +70,10 @@ def batch_of(count: int = 3, codec: int = NONE, **options: Any) -> bytes:
 
 
 def refusal(data: bytes, error: type[KafkaError], **options: Any) -> str:
-    with pytest.raises(error) as found:
+    with pytest.raises(error) as raised:
         check(data, **options)
-    assert type(found.value) is error
-    return str(found.value)
+    assert type(raised.value) is error
+    return str(raised.value)
 
 
 def seal(data: bytes) -> bytes:
@@ -169,9 +169,9 @@ def test_with_log_append_time_the_timestamps_of_producers_do_not_matter() -> Non
 
 def test_a_producer_may_not_claim_log_append_time_there() -> None:
     data = build([(NOW, b"k", b"val", ())], timestamp_type=LOG_APPEND_TIME, log_append_time=NOW)
-    with pytest.raises(InvalidTimestamp) as found:
+    with pytest.raises(InvalidTimestamp) as raised:
         check(data, timestamp_type=LOG_APPEND_TIME)
-    assert found.value.record_errors == [
+    assert raised.value.record_errors == [
         (
             0,
             f"Invalid timestamp type in message Record(offset=0, timestamp={NOW}, key=1 bytes, value=3 bytes). "
@@ -196,11 +196,11 @@ def test_a_claim_of_log_append_time_without_a_time_is_refused() -> None:
 @pytest.mark.parametrize("codec", [NONE, SNAPPY])
 def test_timestamps_out_of_range_are_listed(codec: int) -> None:
     data = build([(NOW + moved, b"k", b"v", ()) for moved in (0, -1001, 2001, -1000, 2000)], codec=codec)
-    with pytest.raises(InvalidTimestamp) as found:
+    with pytest.raises(InvalidTimestamp) as raised:
         check(data, before_max_ms=1000, after_max_ms=2000)
-    assert str(found.value) == "One or more records have been rejected due to invalid timestamp"
-    assert [index for index, _ in found.value.record_errors] == [1, 2]
-    assert found.value.record_errors[0][1] == (
+    assert str(raised.value) == "One or more records have been rejected due to invalid timestamp"
+    assert [index for index, _ in raised.value.record_errors] == [1, 2]
+    assert raised.value.record_errors[0][1] == (
         f"Timestamp {NOW - 1001} of message with offset 1 is out of range. The timestamp should be within [{NOW - 1000}, {NOW + 2000}]"
     )
 
@@ -379,21 +379,21 @@ def test_a_batch_is_refused_for(body: bytes, count: int, text: str, codec: int) 
 def test_a_compacted_topic_wants_keys(codec: int) -> None:
     data = build([(NOW, key, b"v", ()) for key in (b"a", None, b"", None, None, None)], codec=codec)
     assert check(data, compacted=False).last_offset == 105
-    with pytest.raises(InvalidRecord) as found:
+    with pytest.raises(InvalidRecord) as raised:
         check(data, compacted=True)
     text = "Compacted topic cannot accept message without key in topic partition topic-0"
-    assert found.value.record_errors == [(index, text) for index in (1, 3, 4, 5)]
+    assert raised.value.record_errors == [(index, text) for index in (1, 3, 4, 5)]
     shown = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index in (1, 3, 4))
-    assert str(found.value) == (
+    assert str(raised.value) == (
         "One or more records have been rejected due to 4 record errors in total, "
         f"and only showing the first three errors at most: [{shown}]"
     )
 
 
 def test_a_bad_timestamp_beside_a_missing_key_makes_it_a_timestamp_error() -> None:
-    with pytest.raises(InvalidTimestamp) as found:
+    with pytest.raises(InvalidTimestamp) as raised:
         check(build([(NOW, None, b"", ()), (NOW * 2, b"k", b"", ())]), compacted=True)
-    assert [index for index, _ in found.value.record_errors] == [0, 1]
+    assert [index for index, _ in raised.value.record_errors] == [0, 1]
 
 
 @pytest.mark.parametrize("codec", [NONE, SNAPPY])
@@ -791,9 +791,9 @@ def test_a_batch_is_held_open_once_while_its_records_are_looked_at_one_by_one() 
 
 
 def test_of_very_many_bad_records_the_first_are_told() -> None:
-    with pytest.raises(InvalidRecord) as found:
+    with pytest.raises(InvalidRecord) as raised:
         check(build([(NOW, None, b"", ())] * 11_000), compacted=True)
-    assert len(found.value.record_errors) == 10_000
+    assert len(raised.value.record_errors) == 10_000
 
 
 def test_a_wrapper_of_very_many_entries_is_not_kept_as_so_many_records() -> None:

@@ -132,11 +132,11 @@ _OPERATORS = st.sampled_from(["=", "!=", ">", ">=", "<", "<=", "in", "not in"])
 @given(_OPERATORS, st.integers(-2, 12), st.sampled_from(["offset", "timestamp"]))
 def test_range_and_rows_together_are_the_condition(operator: str, value: int, column: str) -> None:
     shown: Any = (value, value + 2) if "in" in operator else value
-    wanted = RowFilter((Condition(column, operator, shown),))
-    start, end = wanted.offsets(0, 10)
+    row_filter = RowFilter((Condition(column, operator, shown),))
+    start, end = row_filter.offsets(0, 10)
     offsets = list(range(start, end))
     rows = batch(offsets, offsets)
-    assert wanted.rows(rows).column("offset").to_pylist() == [n for n in range(10) if wanted.conditions[0].holds(n)]
+    assert row_filter.rows(rows).column("offset").to_pylist() == [n for n in range(10) if row_filter.conditions[0].holds(n)]
 
 
 def test_a_time_keeps_its_microseconds() -> None:

@@ -87,8 +87,8 @@ def test_a_rule_must_be_definite() -> None:
 
 def test_each_filter_tells_what_it_deleted() -> None:
     cluster = FakeCluster()
-    found = DeleteAclsMatchingAcl(0, None, 2, "t", 3, "User:alice", "*", 3, 3)
-    cluster.on(DeleteAclsRequest, DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(matching_acls=[found])]))
+    acl = DeleteAclsMatchingAcl(0, None, 2, "t", 3, "User:alice", "*", 3, 3)
+    cluster.on(DeleteAclsRequest, DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(matching_acls=[acl])]))
     assert run(ScriptedAdmin(cluster).delete_acls([RULE.to_filter()]))[RULE.to_filter()] == [FilterResult(RULE)]
 
 
@@ -101,8 +101,8 @@ def test_quotas_are_found_by_entity() -> None:
         ClientQuotaFilterComponent.of_default_entity("client-id"),
         ClientQuotaFilterComponent.of_entity_type("ip"),
     ]
-    found = run(ScriptedAdmin(cluster).describe_client_quotas(ClientQuotaFilter.contains_only(components)))
-    assert found == {ClientQuotaEntity({"client-id": None, "user": "u"}): {"rate": 2.5}}
+    client_quotas = run(ScriptedAdmin(cluster).describe_client_quotas(ClientQuotaFilter.contains_only(components)))
+    assert client_quotas == {ClientQuotaEntity({"client-id": None, "user": "u"}): {"rate": 2.5}}
     request = cluster.requests(DescribeClientQuotasRequest)[0]
     assert [(one.match_type, one.match) for one in request.components] == [(0, "u"), (1, None), (2, None)]
     assert request.strict
@@ -111,8 +111,8 @@ def test_quotas_are_found_by_entity() -> None:
 def test_quotas_are_set_and_removed() -> None:
     cluster = FakeCluster()
     entity = ClientQuotaEntity({"user": "u"})
-    told = altered.AlterClientQuotasResponse(entries=[altered.EntryData(0, None, [altered.EntityData("user", "u")])])
-    cluster.on(AlterClientQuotasRequest, told)
+    response = altered.AlterClientQuotasResponse(entries=[altered.EntryData(0, None, [altered.EntityData("user", "u")])])
+    cluster.on(AlterClientQuotasRequest, response)
     run(ScriptedAdmin(cluster).alter_client_quotas([ClientQuotaAlteration(entity, {"a": 1, "b": None})])).all()
     (entry,) = cluster.requests(AlterClientQuotasRequest)[0].entries
     assert [(change.key, change.value, change.remove) for change in entry.ops] == [("a", 1.0, False), ("b", 0.0, True)]
@@ -151,9 +151,9 @@ def test_users_without_credentials_have_an_error() -> None:
         DescribeUserScramCredentialsResult("v", 91),
     ]
     cluster.on(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse(results=results))
-    found = run(ScriptedAdmin(cluster).describe_user_scram_credentials(["u", "v"]))
-    assert found["u"].credential_infos == (ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192),)
-    assert found.errors["v"].code == 91
+    user_scram_credentials = run(ScriptedAdmin(cluster).describe_user_scram_credentials(["u", "v"]))
+    assert user_scram_credentials["u"].credential_infos == (ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192),)
+    assert user_scram_credentials.errors["v"].code == 91
 
 
 def test_mechanisms_have_the_names_of_sasl() -> None:

@@ -38,15 +38,20 @@ def described(node_id: int, request: DescribeConfigsRequest) -> DescribeConfigsR
     entry = DescribeConfigsResourceResult(
         "retention.ms", str(node_id), False, False, 1, False, [DescribeConfigsSynonym("log.retention.ms", "7", 4)], 5, "How long."
     )
-    results = [DescribeConfigsResult(0, None, asked.resource_type, asked.resource_name, [entry]) for asked in request.resources]
+    results = [DescribeConfigsResult(0, None, resource.resource_type, resource.resource_name, [entry]) for resource in request.resources]
     return DescribeConfigsResponse(results=results)
 
 
 def test_a_broker_is_asked_about_itself_and_any_about_the_rest() -> None:
     cluster = FakeCluster()
     cluster.on(DescribeConfigsRequest, described)
-    found = run(ScriptedAdmin(cluster).describe_configs([TOPIC, BROKER, LOGGER, DEFAULT]))
-    assert {resource: found[resource]["retention.ms"].value for resource in found} == {TOPIC: "3", BROKER: "2", LOGGER: "1", DEFAULT: "3"}
+    configs = run(ScriptedAdmin(cluster).describe_configs([TOPIC, BROKER, LOGGER, DEFAULT]))
+    assert {resource: configs[resource]["retention.ms"].value for resource in configs} == {
+        TOPIC: "3",
+        BROKER: "2",
+        LOGGER: "1",
+        DEFAULT: "3",
+    }
     assert len(cluster.sent) == 3
 
 
@@ -69,8 +74,8 @@ def test_a_broker_has_a_number_for_a_name() -> None:
 def altered(node_id: int, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
         responses=[
-            IncrementalResult(3 if asked.resource_name == "gone" else 0, None, asked.resource_type, asked.resource_name)
-            for asked in request.resources
+            IncrementalResult(3 if resource.resource_name == "gone" else 0, None, resource.resource_type, resource.resource_name)
+            for resource in request.resources
         ]
     )
 

@@ -48,19 +48,19 @@ TP = TopicPartition("t", 0)
 def test_all_brokers_list_their_groups() -> None:
     cluster = FakeCluster()
     cluster.on(ListGroupsRequest, lambda node, _: ListGroupsResponse(groups=[ListedGroup(f"g{node}", "consumer", "Stable", "Classic")]))
-    found = run(ScriptedAdmin(cluster).list_groups())
-    assert {listing.group_id for listing in found} == {"g1", "g2", "g3"}
-    assert {(listing.type, listing.group_state) for listing in found} == {(GroupType.CLASSIC, GroupState.STABLE)}
+    groups = run(ScriptedAdmin(cluster).list_groups())
+    assert {listing.group_id for listing in groups} == {"g1", "g2", "g3"}
+    assert {(listing.type, listing.group_state) for listing in groups} == {(GroupType.CLASSIC, GroupState.STABLE)}
 
 
 def test_a_broker_that_fails_does_not_hide_what_the_others_list() -> None:
     cluster = FakeCluster()
     cluster.on(ListGroupsRequest, lambda node, _: ListGroupsResponse(0, 31) if node == 2 else ListGroupsResponse(groups=[ListedGroup("g")]))
-    found = run(ScriptedAdmin(cluster).list_groups())
-    assert [listing.group_id for listing in found.valid] == ["g"]
-    assert [error.code for error in found.errors] == [31]
+    groups = run(ScriptedAdmin(cluster).list_groups())
+    assert [listing.group_id for listing in groups.valid] == ["g"]
+    assert [error.code for error in groups.errors] == [31]
     with pytest.raises(Exception, match="authorization"):
-        found.all()
+        groups.all()
 
 
 def test_groups_of_connect_are_no_consumer_groups() -> None:
@@ -73,8 +73,8 @@ def test_groups_of_connect_are_no_consumer_groups() -> None:
     ]
     cluster.on(ListGroupsRequest, ListGroupsResponse(groups=listed))
     admin = ScriptedAdmin(cluster)
-    found = run(admin.list_consumer_groups())
-    assert [(listing.group_id, listing.is_simple_consumer_group) for listing in found] == [("a", False), ("c", True)]
+    consumer_groups = run(admin.list_consumer_groups())
+    assert [(listing.group_id, listing.is_simple_consumer_group) for listing in consumer_groups] == [("a", False), ("c", True)]
     assert [listing.group_id for listing in run(admin.list_groups(protocol_types=["connect"]))] == ["b"]
 
 
@@ -228,8 +228,8 @@ def test_old_brokers_are_asked_for_the_offsets_of_one_group_after_the_other() ->
     cluster.limits[api_keys.OFFSET_FETCH] = 7
     rows = [OffsetFetchResponseTopic("t", [OffsetFetchResponsePartition(0, 5)])]
     cluster.on(OffsetFetchRequest, OffsetFetchResponse(topics=rows))
-    found = run(ScriptedAdmin(cluster).list_consumer_group_offsets({"g": None, "h": [TP]}))
-    assert found["g"] == found["h"] == {TP: OffsetAndMetadata(5)}
+    consumer_group_offsets = run(ScriptedAdmin(cluster).list_consumer_group_offsets({"g": None, "h": [TP]}))
+    assert consumer_group_offsets["g"] == consumer_group_offsets["h"] == {TP: OffsetAndMetadata(5)}
     assert [request.group_id for request in cluster.requests(OffsetFetchRequest)] == ["g", "h"]
 
 

@@ -205,10 +205,10 @@ def test_directories_are_described_by_their_brokers() -> None:
     cluster = FakeCluster()
     results = [log_dir("/a", 0, dirs.DescribeLogDirsPartition(0, 10, 2)), log_dir("/b", 56)]
     cluster.on(DescribeLogDirsRequest, dirs.DescribeLogDirsResponse(results=results))
-    found = run(ScriptedAdmin(cluster).describe_log_dirs([1, 2]))
+    log_dirs = run(ScriptedAdmin(cluster).describe_log_dirs([1, 2]))
     assert sorted(cluster.nodes_asked(DescribeLogDirsRequest)) == [1, 2]
-    assert (found[1]["/a"].replica_infos[A].size, found[1]["/a"].total_bytes, found[1]["/a"].usable_bytes) == (10, 100, 50)
-    assert isinstance(found[2]["/b"].error, KafkaStorageError)
+    assert (log_dirs[1]["/a"].replica_infos[A].size, log_dirs[1]["/a"].total_bytes, log_dirs[1]["/a"].usable_bytes) == (10, 100, 50)
+    assert isinstance(log_dirs[2]["/b"].error, KafkaStorageError)
 
 
 def test_no_directories_at_all_mean_that_they_may_not_be_seen() -> None:
@@ -222,8 +222,8 @@ def test_a_replica_that_moves_is_in_two_directories() -> None:
     results = [log_dir("/a", 0, dirs.DescribeLogDirsPartition(0, 10, 0)), log_dir("/b", 0, dirs.DescribeLogDirsPartition(0, 5, 3, True))]
     cluster.on(DescribeLogDirsRequest, dirs.DescribeLogDirsResponse(results=results))
     replica, other = TopicPartitionReplica("t", 0, 1), TopicPartitionReplica("t", 1, 1)
-    found = run(ScriptedAdmin(cluster).describe_replica_log_dirs([replica, other]))
-    assert found.all() == {replica: ReplicaLogDirInfo("/a", 0, "/b", 3), other: ReplicaLogDirInfo()}
+    replica_log_dirs = run(ScriptedAdmin(cluster).describe_replica_log_dirs([replica, other]))
+    assert replica_log_dirs.all() == {replica: ReplicaLogDirInfo("/a", 0, "/b", 3), other: ReplicaLogDirInfo()}
 
 
 def test_replicas_are_moved_by_their_brokers() -> None:

@@ -53,8 +53,8 @@ def test_replicas_can_be_chosen() -> None:
 
 def test_the_settings_of_a_new_topic_are_told() -> None:
     cluster = FakeCluster()
-    told = CreatableTopicResult("t", ID, num_partitions=1, configs=[CreatableTopicConfigs("retention.ms", "5", False, 1)])
-    cluster.on(CreateTopicsRequest, CreateTopicsResponse(topics=[told]))
+    result = CreatableTopicResult("t", ID, num_partitions=1, configs=[CreatableTopicConfigs("retention.ms", "5", False, 1)])
+    cluster.on(CreateTopicsRequest, CreateTopicsResponse(topics=[result]))
     config = run(ScriptedAdmin(cluster).create_topics([NewTopic("t")]))["t"].config
     assert isinstance(config, Config)
     assert (config["retention.ms"].value, config["retention.ms"].source) == ("5", ConfigSource.DYNAMIC_TOPIC_CONFIG)
@@ -134,8 +134,8 @@ def test_pages_of_a_description_are_put_together() -> None:
         paged.DescribeTopicPartitionsResponse(topics=[page("a", 0), page("b", 0, 1)], next_cursor=paged.Cursor("b", 2)),
         paged.DescribeTopicPartitionsResponse(topics=[page("b", 2), page("c", 0)], next_cursor=None),
     )
-    found = run(ScriptedAdmin(cluster).describe_topics(["c", "b", "a"], partition_size_limit_per_response=3))
-    assert {name: [info.partition for info in found[name].partitions] for name in found} == {"c": [0], "b": [0, 1, 2], "a": [0]}
+    topics = run(ScriptedAdmin(cluster).describe_topics(["c", "b", "a"], partition_size_limit_per_response=3))
+    assert {name: [info.partition for info in topics[name].partitions] for name in topics} == {"c": [0], "b": [0, 1, 2], "a": [0]}
     first, second = cluster.requests(DescribeTopicPartitionsRequest)
     assert [topic.name for topic in first.topics] == ["a", "b", "c"] and first.cursor is None and first.response_partition_limit == 3
     assert [topic.name for topic in second.topics] == ["b", "c"]
@@ -161,9 +161,9 @@ def test_a_topic_that_fails_does_not_end_the_pages() -> None:
         paged.DescribeTopicPartitionsResponse(topics=[gone], next_cursor=paged.Cursor("b", 0)),
         paged.DescribeTopicPartitionsResponse(topics=[page("b", 0)]),
     )
-    found = run(ScriptedAdmin(cluster).describe_topics(["a", "b"]))
-    assert isinstance(found.errors["a"], UnknownTopicOrPartition)
-    assert found["b"].name == "b"
+    topics = run(ScriptedAdmin(cluster).describe_topics(["a", "b"]))
+    assert isinstance(topics.errors["a"], UnknownTopicOrPartition)
+    assert topics["b"].name == "b"
 
 
 def test_older_brokers_are_asked_by_metadata() -> None:
@@ -178,18 +178,18 @@ def test_older_brokers_are_asked_by_metadata() -> None:
             topics=[MetadataResponseTopic(0, "t", ID, partitions=rows), MetadataResponseTopic(3, "u")],
         ),
     )
-    found = run(ScriptedAdmin(cluster).describe_topics(["t", "u"]))
-    assert [(info.partition, info.leader is not None) for info in found["t"].partitions] == [(0, True), (1, False)]
-    assert isinstance(found.errors["u"], UnknownTopicOrPartition)
+    topics = run(ScriptedAdmin(cluster).describe_topics(["t", "u"]))
+    assert [(info.partition, info.leader is not None) for info in topics["t"].partitions] == [(0, True), (1, False)]
+    assert isinstance(topics.errors["u"], UnknownTopicOrPartition)
     assert cluster.requests(MetadataRequest)[0].allow_auto_topic_creation is False
 
 
 def test_an_id_that_is_not_known_is_said_to_be_so() -> None:
     cluster = FakeCluster()
     cluster.on(MetadataRequest, MetadataResponse(topics=[MetadataResponseTopic(100, None, ID)]))
-    found = run(ScriptedAdmin(cluster).describe_topics([ID]))
+    topics = run(ScriptedAdmin(cluster).describe_topics([ID]))
     with pytest.raises(UnknownTopicId, match=f"TopicId {ID} not found."):
-        found[ID]
+        topics[ID]
 
 
 def test_names_and_ids_may_be_mixed() -> None:

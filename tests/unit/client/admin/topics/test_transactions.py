@@ -42,12 +42,12 @@ def test_each_broker_lists_the_transactions_it_coordinates() -> None:
         ListTransactionsRequest,
         lambda node, _: listed.ListTransactionsResponse(transaction_states=[listed.TransactionState(f"x{node}", node, "Ongoing")]),
     )
-    found = run(
+    transactions = run(
         ScriptedAdmin(cluster).list_transactions(
             states=[TransactionState.ONGOING], producer_ids=[5], duration_ms=1000, transactional_id_pattern="x.*"
         )
     )
-    assert {node: [one.transactional_id for one in found[node]] for node in found} == {1: ["x1"], 2: ["x2"], 3: ["x3"]}
+    assert {node: [one.transactional_id for one in transactions[node]] for node in transactions} == {1: ["x1"], 2: ["x2"], 3: ["x3"]}
     request = cluster.requests(ListTransactionsRequest)[0]
     assert (request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern) == (
         ["Ongoing"],
@@ -64,12 +64,12 @@ def test_a_transaction_is_described_by_its_coordinator() -> None:
         described.TransactionState(105, "y"),
     ]
     cluster.on(DescribeTransactionsRequest, described.DescribeTransactionsResponse(transaction_states=states))
-    found = run(ScriptedAdmin(cluster).describe_transactions(["x", "y"]))
-    assert (found["x"].coordinator_id, found["x"].state) == (2, TransactionState.ONGOING)
-    assert found["x"].topic_partitions == {A}
+    transactions = run(ScriptedAdmin(cluster).describe_transactions(["x", "y"]))
+    assert (transactions["x"].coordinator_id, transactions["x"].state) == (2, TransactionState.ONGOING)
+    assert transactions["x"].topic_partitions == {A}
     assert cluster.requests(FindCoordinatorRequest)[0].key_type == 1
     with pytest.raises(TransactionalIdNotFound, match="DescribeTransactions request for transactionalId `y` failed because the ID could"):
-        found["y"]
+        transactions["y"]
 
 
 def marked(code: int) -> markers.WriteTxnMarkersResponse:
@@ -113,10 +113,10 @@ def test_features_are_described() -> None:
             finalized_features=[FinalizedFeatureKey("f", 2, 1)],
         ),
     )
-    found = run(ScriptedAdmin(cluster).describe_features(node_id=2))
-    assert found.supported_features == {"f": SupportedVersionRange(1, 3)}
-    assert found.finalized_features == {"f": FinalizedVersionRange(1, 2)}
-    assert found.finalized_features_epoch == 9
+    features = run(ScriptedAdmin(cluster).describe_features(node_id=2))
+    assert features.supported_features == {"f": SupportedVersionRange(1, 3)}
+    assert features.finalized_features == {"f": FinalizedVersionRange(1, 2)}
+    assert features.finalized_features_epoch == 9
     assert cluster.nodes_asked(ApiVersionsRequest) == [2]
 
 
