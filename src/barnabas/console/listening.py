@@ -15,11 +15,11 @@ class PortInUse(OSError):
 def listen(host: str, port: int) -> list[socket.socket]:
     """Sockets at an address: of `localhost` those of IPv4 and IPv6. Port 0 takes one that is free, the same for both. Raises PortInUse."""
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        resolved = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
         raise PortInUse(error.errno, f"{host_and_port(host, port)}: {error.strerror}") from None
     # IPv4 first: a machine may have no IPv6, although localhost has an address of it.
-    addresses = sorted({(family, address) for family, _, _, _, address in found}, key=lambda one: one[0] == socket.AF_INET6)
+    addresses = sorted({(family, address) for family, _, _, _, address in resolved}, key=lambda one: one[0] == socket.AF_INET6)
     sockets: list[socket.socket] = []
     for family, address in addresses:
         try:

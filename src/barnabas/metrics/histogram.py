@@ -115,15 +115,15 @@ def merged(histograms: Sequence[Histogram]) -> tuple[int, list[int]]:
     return count, counts
 
 
-def quantiles(counts: Sequence[int], asked: Sequence[float]) -> list[float]:
+def quantiles(counts: Sequence[int], levels: Sequence[float]) -> list[float]:
     """The values at these quantiles, which must be in ascending order. 0 for a histogram without samples."""
     total = sum(counts)
     if total == 0:
-        return [0.0] * len(asked)
+        return [0.0] * len(levels)
     values: list[float] = []
     seen = 0
     bucket = -1
-    for quantile in asked:
+    for quantile in levels:
         rank = max(1.0, quantile * total)
         while seen < rank and bucket < len(counts) - 1:
             bucket += 1

@@ -48,8 +48,8 @@ class BrokerMetrics:
 
     async def totals(self) -> ByteTotals:
         """The sums over all brokers. Raises MetricsUnreadable."""
-        found = await asyncio.gather(*(asyncio.to_thread(self._read, url) for url in self._urls))
-        return ByteTotals(sum(one.bytes_in for one in found), sum(one.bytes_out for one in found))
+        totals = await asyncio.gather(*(asyncio.to_thread(self._read, url) for url in self._urls))
+        return ByteTotals(sum(one.bytes_in for one in totals), sum(one.bytes_out for one in totals))
 
     def _read(self, url: str) -> ByteTotals:
         try:

@@ -177,8 +177,8 @@ async def _ends(
     admin: AsyncAdmin, members: Iterable[MemberDetails], committed: Iterable[TopicPartition], snapshot: ClusterSnapshot
 ) -> dict[TopicPartition, int]:
     """The ends of the logs that can be read: those with a leader."""
-    wanted = {partition for member in members for partition in member.partitions} | set(committed)
-    led = [partition for partition in sorted(wanted) if (known := _known(snapshot, partition)) is not None and known.leader is not None]
+    partitions = {partition for member in members for partition in member.partitions} | set(committed)
+    led = [partition for partition in sorted(partitions) if (known := _known(snapshot, partition)) is not None and known.leader is not None]
     if not led:
         return {}
     try:

@@ -31,9 +31,9 @@ class HealthSummary:
 
 
 def health_of(snapshot: ClusterSnapshot) -> HealthSummary:
-    ailing = sorted(_ailing(snapshot), key=lambda found: (not found.is_offline, found.topic, found.partition.partition))
-    offline = sum(found.is_offline for found in ailing)
-    too_few = sum(found.why.startswith("fewer") for found in ailing)
+    ailing = sorted(_ailing(snapshot), key=lambda partition: (not partition.is_offline, partition.topic, partition.partition.partition))
+    offline = sum(partition.is_offline for partition in ailing)
+    too_few = sum(partition.why.startswith("fewer") for partition in ailing)
     behind = len(ailing) - offline - too_few
     bad: list[str] = []
     warnings: list[str] = []

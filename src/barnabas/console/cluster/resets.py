@@ -127,13 +127,13 @@ async def _after(
             raise UnusableField(f"{missing[0]} has no committed offset to go forward or back from: leave it out, or choose another target.")
         return {partition: committed[partition] + request.number for partition in partitions}
     time_ms = request.number if request.target == "time" else now_ms - request.number
-    found = await _offsets(admin, partitions, max(0, time_ms))
-    return {partition: ends[partition] if offset == UNKNOWN_OFFSET else offset for partition, offset in found.items()}
+    offsets = await _offsets(admin, partitions, max(0, time_ms))
+    return {partition: ends[partition] if offset == UNKNOWN_OFFSET else offset for partition, offset in offsets.items()}
 
 
 async def _offsets(admin: AsyncAdmin, partitions: Iterable[TopicPartition], timestamp: int) -> Offsets:
-    found = (await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec(timestamp)))).all()
-    return {partition: info.offset for partition, info in found.items()}
+    offsets = (await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec(timestamp)))).all()
+    return {partition: info.offset for partition, info in offsets.items()}
 
 
 def encode_plan(rows: Iterable[OffsetChange]) -> str:

@@ -40,8 +40,8 @@ def settings_of(entries: Iterable[ConfigEntry], search: str = "", own: ConfigSou
     this source counts as changed: a topic inherits the settings of its brokers."""
     words = search.lower().split()
     made = [_setting(entry, own) for entry in entries]
-    found = [setting for setting in made if all(word in _text(setting) for word in words)]
-    return sorted(found, key=lambda setting: (not setting.is_changed, setting.name))
+    matching = [setting for setting in made if all(word in _text(setting) for word in words)]
+    return sorted(matching, key=lambda setting: (not setting.is_changed, setting.name))
 
 
 def plain(documentation: str | None) -> str | None:

@@ -179,10 +179,10 @@ async def _starts(consumer: AsyncConsumer[bytes, bytes], query: MessageQuery, bo
             for partition, begin in bounds.begins.items()
         }
     times = {TopicPartition(query.topic, partition): query.timestamp_ms for partition in bounds.begins}
-    found = await consumer.offsets_for_times(times, TIMEOUT_S)
+    offsets = await consumer.offsets_for_times(times, TIMEOUT_S)
     return {
         partition.partition: bounds.ends[partition.partition] if first is None else min(first.offset, bounds.ends[partition.partition])
-        for partition, first in found.items()
+        for partition, first in offsets.items()
     }
 
 
@@ -197,12 +197,12 @@ async def read_offsets(
 ) -> dict[tuple[int, int], RawRecord]:
     """The messages at these places (partition, offset), as far as they are there, in few fetches. With more than `bytes_max` bytes of
     values together it raises an error."""
-    wanted: dict[int, list[int]] = {}
+    offsets_by_partition: dict[int, list[int]] = {}
     for partition, offset in places:
-        wanted.setdefault(partition, []).append(offset)
-    bounds = await bounds_of(consumer, topic, frozenset(wanted))
+        offsets_by_partition.setdefault(partition, []).append(offset)
+    bounds = await bounds_of(consumer, topic, frozenset(offsets_by_partition))
     records: dict[tuple[int, int], RawRecord] = {}
-    for partition, offsets in wanted.items():
+    for partition, offsets in offsets_by_partition.items():
         if partition not in bounds.begins:
             raise KafkaError(f"Partition {partition} of {topic} has no leader and cannot be read now")
         inside = sorted(offset for offset in set(offsets) if bounds.begins[partition] <= offset < bounds.ends[partition])
@@ -219,7 +219,7 @@ async def _read_partition(
 ) -> None:
     await consumer.assign([partition])
     loop = asyncio.get_running_loop()
-    wanted = set(offsets)
+    selected = set(offsets)
     for offset in offsets:
         if (partition.partition, offset) in records:
             continue
@@ -231,7 +231,7 @@ async def _read_partition(
                 raise KafkaError(f"{partition} did not answer within {TIMEOUT_S:.0f} s")
             polled = await consumer.poll(0.25)
             for record in polled.records(partition):
-                if record.offset in wanted:
+                if record.offset in selected:
                     records[partition.partition, record.offset] = record
             if bytes_max is not None and sum(len(record.value or b"") for record in records.values()) > bytes_max:
                 raise KafkaError(f"The selected messages have more than {bytes_max} bytes together: select fewer")

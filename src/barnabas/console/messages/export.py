@@ -101,7 +101,7 @@ async def records_of(scan: Scan[ExportRecord], records_max: int) -> AsyncGenerat
         batch = await scan.look(min(left, BATCH_RECORDS), BATCH_S)
         if batch:
             left -= len(batch)
-            yield [found.item for found in batch]
+            yield [match.item for match in batch]
         elif scan.is_finished:
             return
 

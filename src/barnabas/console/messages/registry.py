@@ -75,11 +75,11 @@ class CachedSchemaRegistry:
     def ask_kind(self, schema_id: int | str) -> _Kind:
         """The kind of a schema, from the registry. Blocks; raises NotDecoded."""
         try:
-            found = self.client.schema_by_id(schema_id) if isinstance(schema_id, int) else self.client.schema_by_guid(schema_id)
-            kind = _Kind(found.schema.type)
+            registered = self.client.schema_by_id(schema_id) if isinstance(schema_id, int) else self.client.schema_by_guid(schema_id)
+            kind = _Kind(registered.schema.type)
             if kind.type == AVRO:
-                referred = [schema for _, schema in self.client.referenced_schemas(found.schema)]
-                kind = _Kind(AVRO, avro_is_recursive([json.loads(schema.text) for schema in (found.schema, *referred)]))
+                referred = [schema for _, schema in self.client.referenced_schemas(registered.schema)]
+                kind = _Kind(AVRO, avro_is_recursive([json.loads(schema.text) for schema in (registered.schema, *referred)]))
         except NotDecoded as fault:
             raise self._failed(schema_id, str(fault)) from None
         except (KafkaError, OSError, ValueError, RecursionError) as fault:

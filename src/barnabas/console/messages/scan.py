@@ -81,7 +81,7 @@ class Examiner(Generic[T]):
 
     def examine(self, records: list[RawRecord]) -> list[Found[T]]:
         """What was looked for, in the order of the records."""
-        found = []
+        matches = []
         for record in records:
             message = DecodedMessage(record, self._decoder)
             try:
@@ -91,8 +91,8 @@ class Examiner(Generic[T]):
                 self.out_of_time += 1
                 continue
             item, weight = self._make(message)
-            found.append(Found(record.partition, record.offset, record.timestamp, item, weight))
-        return found
+            matches.append(Found(record.partition, record.offset, record.timestamp, item, weight))
+        return matches
 
 
 @dataclass
@@ -175,7 +175,7 @@ class Scan(Generic[T]):
         while len(emitted) < limit:
             best = self._best()
             ahead = self._to_read(best)
-            is_full = sum(found.weight for one in self._ranges.values() for found in one.found) > FOUND_BYTES_MAX
+            is_full = sum(match.weight for one in self._ranges.values() for match in one.found) > FOUND_BYTES_MAX
             if best is not None and (not ahead or is_full):
                 emitted.append(best.found.popleft())
                 continue
@@ -308,9 +308,9 @@ class Scan(Generic[T]):
             self._fetched_to[partition.partition] = position.offset
             records = [record for record in polled.records(partition) if record.offset < window.high]
             if records:
-                found = await asyncio.to_thread(self._examiner.examine, records)
+                matches = await asyncio.to_thread(self._examiner.examine, records)
                 self.records_examined += len(records)
-                window.add(records, found)
+                window.add(records, matches)
             if position.offset >= window.high or window.is_full:
                 window.finish()
                 del pending[partition.partition]
@@ -361,7 +361,7 @@ class _Window(Generic[T]):
         self._first_timestamp: int | None = None
         self._last_timestamp: int | None = None
 
-    def add(self, records: list[RawRecord], found: list[Found[T]]) -> None:
+    def add(self, records: list[RawRecord], matches: list[Found[T]]) -> None:
         """Adds what was found in the next records of the window."""
         one = self.range
         if self._first_timestamp is None:
@@ -369,7 +369,7 @@ class _Window(Generic[T]):
         self._last_timestamp = records[-1].timestamp
         size = sum(max(record.serialized_value_size, 0) + max(record.serialized_key_size, 0) for record in records) / len(records)
         one.mean_bytes = size if not one.mean_bytes else (one.mean_bytes + size) / 2
-        for item in found:
+        for item in matches:
             if self.is_full:
                 return
             self._found.append(item)

@@ -84,14 +84,14 @@ async def follow(
         left_out = 0
         if chosen is None and len(records) > MESSAGES_A_STEP:
             left_out = len(records) - MESSAGES_A_STEP
-            found = await asyncio.to_thread(examiner.examine, records[-MESSAGES_A_STEP:])
+            matches = await asyncio.to_thread(examiner.examine, records[-MESSAGES_A_STEP:])
         else:
-            found = await asyncio.to_thread(examiner.examine, records) if records else []
-            left_out = max(0, len(found) - MESSAGES_A_STEP)
-            found = found[-MESSAGES_A_STEP:]
+            matches = await asyncio.to_thread(examiner.examine, records) if records else []
+            left_out = max(0, len(matches) - MESSAGES_A_STEP)
+            matches = matches[-MESSAGES_A_STEP:]
         seen = len(records)
         jumped = _jump(consumer, {partition: polled.next_offsets()[partition].offset for partition in polled.partitions()}, lag_max)
-        yield TailStep(tuple(found), seen + jumped, left_out + jumped)
+        yield TailStep(tuple(matches), seen + jumped, left_out + jumped)
         if records:
             await asyncio.sleep(STEP_S if chosen is None else STEP_WITH_FILTER_S)
 

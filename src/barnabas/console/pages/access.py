@@ -58,7 +58,7 @@ class Rules:
 async def acls(visit: Visit, error: str | None = None, entered: Mapping[str, str] | None = None, status: int = 200) -> Response:
     rules = await _rules(visit)
     search, kind = visit.argument("q").lower(), visit.argument("type")
-    found = [
+    matching = [
         binding
         for binding in rules.bindings
         if (not kind or binding.pattern.resource_type.name == kind)
@@ -67,15 +67,15 @@ async def acls(visit: Visit, error: str | None = None, entered: Mapping[str, str
             or any(search in text.lower() for text in (binding.pattern.name, binding.entry.principal, binding.entry.operation.title))
         )
     ]
-    pages = max(-(-len(found) // ROWS_A_PAGE), 1)
+    pages = max(-(-len(matching) // ROWS_A_PAGE), 1)
     page = visit.number_argument("page", 1, 1, pages)
     return visit.page(
         "access_acls.html",
         status=status,
         tabs=TABS,
         rules=rules,
-        rows=found[(page - 1) * ROWS_A_PAGE : page * ROWS_A_PAGE],
-        total=len(found),
+        rows=matching[(page - 1) * ROWS_A_PAGE : page * ROWS_A_PAGE],
+        total=len(matching),
         page=page,
         pages=pages,
         search=visit.argument("q"),
@@ -153,7 +153,7 @@ async def of_resource(visit: Visit) -> Response:
         everybody=EVERYBODY,
         several={answer.principal for answer in answers if answer.host != ANY_HOST},
         types=TYPES,
-        operations=sorted({one for each in TYPES for one in operations_of(each)}),
+        operations=sorted({one for resource_type in TYPES for one in operations_of(resource_type)}),
         topics=sorted((await visit.cluster.snapshots.current()).topics)[:2_000],
     )
 

@@ -128,7 +128,7 @@ async def _holds_letters(visit: Visit, topic: str) -> bool:
                 consumer, query, letter_of, masks=masks_of(visit), registry=registry_of(visit), shown_bytes_max=LIST_SHOWN_BYTES_MAX
             )
             newest = await scan.look(5, TOPIC_LOOK_S)
-            return any(found.item.reason or found.item.topic for found in newest)
+            return any(match.item.reason or match.item.topic for match in newest)
     except KafkaError:
         return False  # deleted meanwhile, or not allowed: it is not in the list
 
@@ -150,8 +150,8 @@ async def _letters(visit: Visit, topic: str, *, error: str = "", outcomes: list[
         scan = await open_scan(
             consumer, query, letter_of, masks=masks_of(visit), registry=registry_of(visit), shown_bytes_max=LIST_SHOWN_BYTES_MAX
         )
-        found = await scan.look(LETTERS_MAX, LOOK_S)
-    reasons: list[Reason] = by_reason(one.item for one in found)
+        matches = await scan.look(LETTERS_MAX, LOOK_S)
+    reasons: list[Reason] = by_reason(one.item for one in matches)
     further = scan.cursor()
     text = None if further is None else further.address_text()
     values: dict[str, Any] = {
@@ -159,7 +159,7 @@ async def _letters(visit: Visit, topic: str, *, error: str = "", outcomes: list[
         "base": f"/topics/{segment(topic)}/messages",
         "path": f"/dead-letters/{segment(topic)}",
         "reasons": reasons,
-        "count": len(found),
+        "count": len(matches),
         "looked": scan.looked,
         "total": scan.looked + scan.remaining,
         "notes": scan.notes,

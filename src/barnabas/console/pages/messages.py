@@ -64,8 +64,8 @@ async def _look(visit: Visit, query: MessageQuery, limit: int) -> tuple[Scan[Row
         scan = await open_scan(
             consumer, query, row_of, masks=masks_of(visit), registry=registry_of(visit), shown_bytes_max=LIST_SHOWN_BYTES_MAX
         )
-        found = await scan.look(limit, LOOK_S)
-        return scan, [one.item for one in found]
+        matches = await scan.look(limit, LOOK_S)
+        return scan, [one.item for one in matches]
 
 
 def _form_values(visit: Visit, topic: str) -> dict[str, Any]:
@@ -110,15 +110,15 @@ async def message(visit: Visit) -> Response:
     """One message as a whole: a page, or a part of the list."""
     topic = visit.path("name")
     place = place_of(visit)
-    found = await message_of(visit, topic, place)
-    row = await asyncio.to_thread(detail_of, found)
+    message = await message_of(visit, topic, place)
+    row = await asyncio.to_thread(detail_of, message)
     values: dict[str, Any] = {
         "topic": topic,
         "base": f"/topics/{segment(topic)}/messages",
         "row": row,
         "asked": {"keys": visit.argument("keys"), "values": visit.argument("values")},
         "readings": [(reading, _READING_LABELS[reading]) for reading in READINGS],
-        "is_masked": bool(found.masks),
+        "is_masked": bool(message.masks),
         "place": f"{place[0]}-{place[1]}",
     }
     return visit.fragment("fragments/message.html", **values) if visit.is_htmx else visit.page("message.html", **values)
@@ -147,13 +147,13 @@ async def _part_file(visit: Visit, *, is_key: bool) -> Response:
 async def _part(visit: Visit, *, is_key: bool) -> tuple[str, bytes]:
     """The name of the file and its bytes."""
     topic, place = visit.path("name"), place_of(visit)
-    found = await message_of(visit, topic, place)
+    message = await message_of(visit, topic, place)
     part = "key" if is_key else "value"
-    raw, paths = (found.record.key, found.masks.key) if is_key else (found.record.value, found.masks.value)
+    raw, paths = (message.record.key, message.masks.key) if is_key else (message.record.value, message.masks.value)
     if raw is None:
         raise KafkaError(f"This message has no {part}, so there is nothing to download")
     if paths:
-        shown = await asyncio.to_thread(lambda: found.key if is_key else found.value)
+        shown = await asyncio.to_thread(lambda: message.key if is_key else message.value)
         if shown.form == "withheld":
             raise KafkaError(f"A mask applies to the {part} and it cannot be parsed, so it is withheld ({MASKED})")
         raw = shown.text.encode("utf-8", "backslashreplace")
@@ -190,7 +190,7 @@ async def _tail(visit: Visit, query: MessageQuery) -> AsyncIterator[tuple[str, s
                         continue
                     seen, left_out = seen + step.seen, left_out + step.left_out
                     if step.found:
-                        rows = [found.item for found in reversed(step.found)]
+                        rows = [match.item for match in reversed(step.found)]
                         base = f"/topics/{segment(query.topic)}/messages"
                         yield "prepend", visit.text("fragments/message_rows.html", rows=rows, base=base, asked=asked(visit))
                     yield "status", _status(seen, left_out)

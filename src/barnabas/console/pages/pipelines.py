@@ -28,10 +28,10 @@ async def pipelines(visit: Visit) -> Response:
     except KafkaError as error:
         queries, unknown = None, sentence(error)
     if queries is not None:
-        found = [query for query in queries.newest_first() if _matches(query, search.lower())]
-        total = len(found)
+        matching = [query for query in queries.newest_first() if _matches(query, search.lower())]
+        total = len(matching)
         ends = _ends(snapshot)
-        shown = [_row(query, ends) for query in found[:SHOWN_MAX]]
+        shown = [_row(query, ends) for query in matching[:SHOWN_MAX]]
     return visit.page("pipelines.html", rows=shown, total=total, search=search, topic=TOPIC, exists=queries is not None, unknown=unknown)
 
 

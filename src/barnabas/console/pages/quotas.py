@@ -46,14 +46,14 @@ async def quotas(visit: Visit, error: str | None = None, entered: Mapping[str, s
     except KafkaError as refusal:
         unknown = f"{sentence(refusal)} Listing quotas needs DescribeConfigs on the cluster."
     search = visit.argument("q").lower()
-    found = [entity for entity in sorted(known, key=_order) if search in title_of(entity).lower()]
+    matching = [entity for entity in sorted(known, key=_order) if search in title_of(entity).lower()]
     user, client = visit.argument("user").strip(), visit.argument("client").strip()
     applied: dict[str, Applied | None] = quotas_of(known, user or ANONYMOUS, client) if user or client else {}
     return visit.page(
         "quotas.html",
         status=status,
-        rows=[(entity, title_of(entity), _values(known[entity])) for entity in found[:ROWS_MAX]],
-        total=len(found),
+        rows=[(entity, title_of(entity), _values(known[entity])) for entity in matching[:ROWS_MAX]],
+        total=len(matching),
         search=visit.argument("q"),
         quotas=QUOTAS,
         ip_quotas=IP_QUOTAS,

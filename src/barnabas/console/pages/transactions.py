@@ -89,18 +89,18 @@ async def hanging(visit: Visit, error: str | None = None, status: int = 200) -> 
     snapshot = await visit.cluster.snapshots.current()
     partitions = [
         TopicPartition(name, one.partition)
-        for name, each in sorted(snapshot.topics.items())
+        for name, topic_snapshot in sorted(snapshot.topics.items())
         if not topic or name == topic
-        for one in each.partitions
+        for one in topic_snapshot.partitions
         if one.leader is not None and one.leader >= 0
     ]
     unknown: str | None = None
-    found: list[Hanging] = []
+    hanging_transactions: list[Hanging] = []
     searched = partitions[:PARTITIONS_MAX]
     if visit.argument("search") or topic:
         try:
             async with asyncio.timeout(_SEARCH_TIMEOUT_S):
-                found = await find_hanging(visit.cluster.admin, searched, minutes * 60_000, int(time.time() * 1000))
+                hanging_transactions = await find_hanging(visit.cluster.admin, searched, minutes * 60_000, int(time.time() * 1000))
         except TimeoutError:
             unknown = "The search took too long. Choose one topic."
         except KafkaError as refusal:
@@ -108,7 +108,7 @@ async def hanging(visit: Visit, error: str | None = None, status: int = 200) -> 
     return visit.page(
         "transactions_hanging.html",
         status=status,
-        rows=found,
+        rows=hanging_transactions,
         topic=topic,
         minutes=minutes,
         topics=sorted(snapshot.topics)[:2_000],
@@ -131,8 +131,10 @@ async def abort(visit: Visit) -> Response:
     partition = TopicPartition(form.get("topic", ""), numbers["partition"])
     spec = AbortTransactionSpec(partition, numbers["producer_id"], numbers["producer_epoch"], numbers["coordinator_epoch"])
     try:
-        found = await find_hanging(visit.cluster.admin, [partition], -1, int(time.time() * 1000))
-        if (spec.producer_id, spec.producer_epoch) not in [(one.producer.producer_id, one.producer.producer_epoch) for one in found]:
+        hanging_transactions = await find_hanging(visit.cluster.admin, [partition], -1, int(time.time() * 1000))
+        if (spec.producer_id, spec.producer_epoch) not in [
+            (one.producer.producer_id, one.producer.producer_epoch) for one in hanging_transactions
+        ]:
             return await hanging(visit, f"Producer {spec.producer_id} has no transaction that hangs on {partition}. Search again.", 409)
         await visit.cluster.admin.abort_transaction(spec)
     except KafkaError as refusal:

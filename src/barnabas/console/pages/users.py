@@ -31,9 +31,9 @@ async def users(visit: Visit, error: str | None = None, entered: str = "", statu
     search = visit.argument("q")
     try:
         described = (await visit.cluster.admin.describe_user_scram_credentials()).successes
-        found = sorted(name for name in described if search.lower() in name.lower())
-        total = len(found)
-        rows = [described[name] for name in found[:ROWS_MAX]]
+        matching = sorted(name for name in described if search.lower() in name.lower())
+        total = len(matching)
+        rows = [described[name] for name in matching[:ROWS_MAX]]
     except KafkaError as refusal:
         unknown = f"{sentence(refusal)} Listing users needs Describe on the cluster."
     return visit.page(

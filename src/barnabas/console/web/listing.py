@@ -54,13 +54,13 @@ def listing_of(
     is the usual order, and the second one among equals."""
     search = visit.argument("q")
     words = search.lower().split()
-    found = [row for row in rows if all(word in name_of(row).lower() for word in words)]
+    matching = [row for row in rows if all(word in name_of(row).lower() for word in words)]
     column = next((column for column in columns if column.key == visit.argument("sort")), columns[0])
     is_descending = visit.argument("order") == "desc"
-    found.sort(key=columns[0].value)
-    present = [row for row in found if column.value(row) is not None]
+    matching.sort(key=columns[0].value)
+    present = [row for row in matching if column.value(row) is not None]
     present.sort(key=column.value, reverse=is_descending)
-    ordered = present + [row for row in found if column.value(row) is None]
+    ordered = present + [row for row in matching if column.value(row) is None]
     pages = max(1, -(-len(ordered) // PAGE_SIZE))
     page = min(visit.number_argument("page", 1, 1, _PAGES_MAX), pages)
     kept = {**(query or {}), "q": search, "sort": visit.argument("sort"), "order": visit.argument("order")}

@@ -17,7 +17,7 @@ def test_an_hour_of_totals_is_kept() -> None:
 
 
 def test_what_is_unknown_has_a_point_without_a_value() -> None:
-    history = History()
+    history = MetricHistory()
     history.add_total("bytes_in", 5_000, 1.5)
     history.add_total("bytes_in", 10_000, None)
     assert history.total("bytes_in") == [(5_000, 1.5), (10_000, None)]

@@ -74,17 +74,17 @@ class RemoteTimes:
             starts = await _start_offsets([partition for partition, _ in keys], ask)
             await self._fetch({key[0]: (starts[key[0]], key) for key in keys if key[0] in starts}, ask, [], [])
 
-    async def _fetch(self, asked: dict[TopicPartition, tuple[int, Key]], ask: Ask, large: list[Key], deleted: list[Key]) -> None:
-        if not asked:
+    async def _fetch(self, fetches: dict[TopicPartition, tuple[int, Key]], ask: Ask, large: list[Key], deleted: list[Key]) -> None:
+        if not fetches:
             return
-        response = await ask(fetch_request({partition: offset for partition, (offset, _) in asked.items()}), FETCH_VERSION)
+        response = await ask(fetch_request({partition: offset for partition, (offset, _) in fetches.items()}), FETCH_VERSION)
         assert isinstance(response, FetchResponse)
         for topic in response.responses:
             for part in topic.partitions:
                 partition = TopicPartition(topic.topic, part.partition_index)
-                if partition not in asked:
+                if partition not in fetches:
                     continue
-                offset, key = asked[partition]
+                offset, key = fetches[partition]
                 if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     deleted.append(key)
                 elif part.error_code == ErrorCode.NONE:

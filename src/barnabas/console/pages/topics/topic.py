@@ -52,8 +52,8 @@ async def topic(visit: Visit) -> Response:
 
 
 async def _page(visit: Visit, error: str | None = None, status: int = 200, **entered: str) -> Response:
-    snapshot, found = await topic_of(visit)
-    values = {**_values(visit, snapshot, found), "entered": entered}
+    snapshot, topic_snapshot = await topic_of(visit)
+    values = {**_values(visit, snapshot, topic_snapshot), "entered": entered}
     if error is not None:
         return visit.refused("topic.html", error, status=status, **values)
     return visit.page("topic.html", **values)
@@ -67,48 +67,50 @@ async def events(visit: Visit) -> Response:
 async def _updates(visit: Visit) -> AsyncIterator[tuple[str, str]]:
     name = visit.path("name")
     async for snapshot in visit.cluster.snapshots.updates():
-        found = snapshot.topics.get(name)
-        if found is None:
+        topic_snapshot = snapshot.topics.get(name)
+        if topic_snapshot is None:
             return
-        yield "fragment", visit.text("fragments/topic_partitions.html", **_values(visit, snapshot, found))
+        yield "fragment", visit.text("fragments/topic_partitions.html", **_values(visit, snapshot, topic_snapshot))
 
 
-def _values(visit: Visit, snapshot: ClusterSnapshot, found: TopicSnapshot) -> dict[str, Any]:
-    base = f"/topics/{segment(found.name)}"
-    listing: TablePage[PartitionSnapshot] = listing_of(visit, found.partitions, COLUMNS, lambda partition: str(partition.partition))
+def _values(visit: Visit, snapshot: ClusterSnapshot, topic_snapshot: TopicSnapshot) -> dict[str, Any]:
+    base = f"/topics/{segment(topic_snapshot.name)}"
+    listing: TablePage[PartitionSnapshot] = listing_of(
+        visit, topic_snapshot.partitions, COLUMNS, lambda partition: str(partition.partition)
+    )
     return {
         "snapshot": snapshot,
-        "topic": found,
+        "topic": topic_snapshot,
         "base": base,
         "listing": listing,
         "live": visit.url(f"{base}/events", **{**listing.query, "page": listing.page}),
-        "rate": columns(visit.cluster.snapshots.history.topic_rate(found.name)),
-        "moving": sum(partition.topic == found.name for partition in snapshot.reassignments),
-        "readers": sum(found.name in group.lag_by_topic for group in snapshot.groups.values()),
+        "rate": columns(visit.cluster.snapshots.history.topic_rate(topic_snapshot.name)),
+        "moving": sum(partition.topic == topic_snapshot.name for partition in snapshot.reassignments),
+        "readers": sum(topic_snapshot.name in group.lag_by_topic for group in snapshot.groups.values()),
     }
 
 
 async def add_partitions(visit: Visit) -> Response:
-    _, found = await topic_of(visit)
+    _, topic_snapshot = await topic_of(visit)
     text = (await visit.form()).get("count", "").strip()
-    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) <= len(found.partitions):
-        return await _page(visit, f"The topic has {len(found.partitions):,} partitions: enter a larger number.", 422, count=text)
-    refusal = await _refusal(visit.cluster.admin.create_partitions({found.name: int(text)}))
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) <= len(topic_snapshot.partitions):
+        return await _page(visit, f"The topic has {len(topic_snapshot.partitions):,} partitions: enter a larger number.", 422, count=text)
+    refusal = await _refusal(visit.cluster.admin.create_partitions({topic_snapshot.name: int(text)}))
     if refusal is not None:
         return await _page(visit, sentence(refusal), failure_of(refusal).status, count=text)
-    return visit.changed(f"The topic {found.name} now has {int(text):,} partitions.", f"/topics/{segment(found.name)}")
+    return visit.changed(f"The topic {topic_snapshot.name} now has {int(text):,} partitions.", f"/topics/{segment(topic_snapshot.name)}")
 
 
 async def elect(visit: Visit) -> Response:
     """Elects leaders of the given partition, or of all partitions of the topic."""
-    _, found = await topic_of(visit)
+    _, topic_snapshot = await topic_of(visit)
     form = await visit.form()
     kind = _ELECTIONS.get(form.get("kind", ""))
     text = form.get("partition", "")
-    numbers = [partition.partition for partition in found.partitions if not text or str(partition.partition) == text]
+    numbers = [partition.partition for partition in topic_snapshot.partitions if not text or str(partition.partition) == text]
     if kind is None or not numbers:
         return await _page(visit, "Choose a kind of election, and a partition that the topic has.", 422)
-    partitions = [TopicPartition(found.name, number) for number in numbers]
+    partitions = [TopicPartition(topic_snapshot.name, number) for number in numbers]
     try:
         outcomes = await visit.cluster.admin.elect_leaders(kind, partitions)
     except KafkaError as error:
@@ -121,32 +123,32 @@ async def elect(visit: Visit) -> Response:
         return await _page(visit, "Nothing to elect: these partitions have the right leader already.", 409)
     name = "Preferred" if kind is ElectionType.PREFERRED else "Unclean"
     rest = f"; {len(failed):,} could not be elected" if failed else ""
-    what = f"{name} leaders of {_counted(len(outcomes.successes))} of {found.name} are elected{rest}."
-    return visit.changed(what, f"/topics/{segment(found.name)}")
+    what = f"{name} leaders of {_counted(len(outcomes.successes))} of {topic_snapshot.name} are elected{rest}."
+    return visit.changed(what, f"/topics/{segment(topic_snapshot.name)}")
 
 
 async def empty(visit: Visit) -> Response:
     """Deletes all records up to the present end of each partition."""
-    _, found = await topic_of(visit)
+    _, topic_snapshot = await topic_of(visit)
     form = await visit.form()
-    if form.get("name") != found.name:
-        return await _page(visit, f"Type the name of the topic, {found.name}, to delete its records.", 422)
-    all_records = {TopicPartition(found.name, partition.partition): RecordsToDelete(-1) for partition in found.partitions}
+    if form.get("name") != topic_snapshot.name:
+        return await _page(visit, f"Type the name of the topic, {topic_snapshot.name}, to delete its records.", 422)
+    all_records = {TopicPartition(topic_snapshot.name, partition.partition): RecordsToDelete(-1) for partition in topic_snapshot.partitions}
     refusal = await _refusal(visit.cluster.admin.delete_records(all_records))
     if refusal is not None:
         return await _page(visit, sentence(refusal), failure_of(refusal).status)
-    return visit.changed(f"All records of {found.name} are deleted.", f"/topics/{segment(found.name)}")
+    return visit.changed(f"All records of {topic_snapshot.name} are deleted.", f"/topics/{segment(topic_snapshot.name)}")
 
 
 async def delete(visit: Visit) -> Response:
-    _, found = await topic_of(visit)
+    _, topic_snapshot = await topic_of(visit)
     form = await visit.form()
-    if form.get("name") != found.name:
-        return await _page(visit, f"Type the name of the topic, {found.name}, to delete it.", 422)
-    refusal = await _refusal(visit.cluster.admin.delete_topics([found.name]))
+    if form.get("name") != topic_snapshot.name:
+        return await _page(visit, f"Type the name of the topic, {topic_snapshot.name}, to delete it.", 422)
+    refusal = await _refusal(visit.cluster.admin.delete_topics([topic_snapshot.name]))
     if refusal is not None:
         return await _page(visit, sentence(refusal), failure_of(refusal).status)
-    return visit.changed(f"The topic {found.name} is deleted.", "/topics")
+    return visit.changed(f"The topic {topic_snapshot.name} is deleted.", "/topics")
 
 
 async def _refusal(change: Awaitable[Mapping[K, V]]) -> KafkaError | None:
