@@ -47,16 +47,28 @@ class SecuredPeer:
 
 @contextmanager
 def barnabas() -> Iterator[SecuredPeer]:
+    with _barnabas("kafka.security.authorizer.AclAuthorizer") as secured:
+        _make_users_and_acls(secured)
+        yield secured
+
+
+@contextmanager
+def without_authorizer() -> Iterator[SecuredPeer]:
+    """This broker with the same listeners, and nothing that is decided."""
+    with _barnabas(None) as unguarded:
+        yield unguarded
+
+
+@contextmanager
+def _barnabas(authorizer: str | None) -> Iterator[SecuredPeer]:
     with peers._directory(None) as directory:
         files, ports = certificates.make(directory), _ports("PLAINTEXT", "TLS", "SASLTLS")
         properties = directory / "server.properties"
-        authorizer = "kafka.security.authorizer.AclAuthorizer"
         _write(properties, _settings(ports, files, authorizer) | {"broker.id": "1", "log.dirs": str(directory / "logs")})
         command = [sys.executable, "-m", "barnabas", "server", str(properties)]
-        for peer in peers._running("secured barnabas", command, ports["PLAINTEXT"], directory):
-            secured = SecuredPeer(peer, ports, files.authority)
-            _make_users_and_acls(secured)
-            yield secured
+        name = "barnabas without an authorizer" if authorizer is None else "secured barnabas"
+        for peer in peers._running(name, command, ports["PLAINTEXT"], directory):
+            yield SecuredPeer(peer, ports, files.authority)
 
 
 @contextmanager
@@ -106,16 +118,15 @@ def _acl(pattern: ResourcePattern, principal: str, operation: AclOperation) -> A
     return AclBinding(pattern, AccessControlEntry(principal, "*", operation, AclPermissionType.ALLOW))
 
 
-def _settings(ports: dict[str, int], files: Certificates, authorizer: str) -> dict[str, str]:
+def _settings(ports: dict[str, int], files: Certificates, authorizer: str | None) -> dict[str, str]:
     plain = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{ADMIN}="{ADMIN_PASSWORD}";'
     protocols = _LISTENERS | {"CONTROLLER": "SASL_PLAINTEXT"}
-    return {
+    authorization = {} if authorizer is None else {"authorizer.class.name": authorizer, "super.users": f"User:{ADMIN}"}
+    return authorization | {
         "listeners": ",".join(f"{name}://localhost:{port}" for name, port in ports.items()),
         "advertised.listeners": ",".join(f"{name}://localhost:{ports[name]}" for name in _LISTENERS),
         "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in protocols.items()),
         "inter.broker.listener.name": "PLAINTEXT",
-        "authorizer.class.name": authorizer,
-        "super.users": f"User:{ADMIN}",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
         "listener.name.sasltls.plain.sasl.jaas.config": plain,
         "listener.name.sasltls.scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
