@@ -1,17 +1,21 @@
 """What security costs: authorization next to this broker without any, TLS and SASL next to Apache Kafka 4.2.0 with the same settings.
 
 Both secured brokers have 1,000 ACLs, of which the authorizer consults those of the client; this broker without security has the same
-listeners. The CPU time of the broker for each Produce is measured with one request in flight: with several, it depends on how many the
-broker receives at once, which changes from turn to turn by more than what is compared. A handshake is a new connection: TLS, the SASL
-exchange of SCRAM-SHA-256, and one Metadata; the client has computed its salted password before. Everything runs on one machine, by turns.
+listeners. For this comparison the broker has one core and the load generator the other: where the scheduler moves them, both figures double
+or halve from turn to turn. A handshake is a new connection: TLS, the SASL exchange of SCRAM-SHA-256, and one Metadata; the client has
+computed its salted password before. Everything runs on one machine, by turns.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks import secured_peers
@@ -22,8 +26,8 @@ from benchmarks.secured_peers import SecuredPeer
 from benchmarks.wire import Client
 
 LOAD = Load(1024, 16384, 1, 300)
-SECONDS = 4
-CPU_SECONDS = 3
+SECONDS = 2
+AUTHORIZATION_TURNS = 3  # of each turn, because the difference is small
 HANDSHAKE_SECONDS = 5
 OPEN = "Barnabas without security"
 
@@ -40,14 +44,14 @@ def _authorization(ours: SecuredPeer, without: SecuredPeer, turns: int) -> list[
     produce = Comparison(f"produce {LOAD}, {secured_peers.ACLS:,} ACLs", "MB/s", 0.97, other=OPEN)
     cpu = Comparison(f"{produce.name}: CPU of the broker", "µs a request", 1.03, smaller_is_better=True, other=OPEN)
     consume = Comparison(f"consume {LOAD}, {secured_peers.ACLS:,} ACLs", "MB/s", 0.97, other=OPEN)
-    for turn in range(turns + 1):
+    for turn in range(AUTHORIZATION_TURNS * turns + 1):
         pairs = ((ours.peer, produce.ours, cpu.ours, consume.ours), (without.peer, produce.theirs, cpu.theirs, consume.theirs))
         for peer, produced, computed, consumed in pairs if turn % 2 else reversed(pairs):
-            rates = _produce_and_consume(peer, peer.port, f"authorized-{turn}")
-            cpu_us = _cpu_us(peer, f"authorized-alone-{turn}")
+            with _a_core_each(peer):
+                rates = _produce_and_consume(peer, peer.port, f"authorized-{turn}")
             if turn > 0:
                 produced.append(rates.produced_mb_s)
-                computed.append(cpu_us)
+                computed.append(rates.cpu_us)
                 consumed.append(rates.consumed_mb_s)
     return [produce, cpu, consume]
 
@@ -77,7 +81,10 @@ def _handshakes(ours: SecuredPeer, theirs: SecuredPeer, turns: int) -> Compariso
 
 @dataclass(frozen=True)
 class Rates:
+    """`cpu_us` is the CPU time of the broker for each Produce."""
+
     produced_mb_s: float
+    cpu_us: float
     consumed_mb_s: float
 
 
@@ -85,23 +92,32 @@ def _produce_and_consume(peer: Peer, port: int, name: str, *options: str) -> Rat
     topic = f"{secured_peers.TOPIC_PREFIX}{name}"
     with Client("127.0.0.1", peer.port) as admin:
         admin.create_topics([topic], configs={"file.delete.delay.ms": "0"})
+        before_s = peer.cpu_seconds()
         written = generate(port, "produce", topic, *LOAD.sizes, "--seconds", str(SECONDS), *options)
+        cpu_us = (peer.cpu_seconds() - before_s) * 1_000_000
         records = int(written["records"])
         read = generate(port, "consume", topic, *LOAD.sizes, "--records", str(records), "--max-bytes", str(4 << 20), *options)
         admin.delete_topics([topic])
-    return Rates(written["mb_s"], read["mb_s"])
+    return Rates(written["mb_s"], cpu_us * LOAD.batch_bytes / (records * LOAD.record_size), read["mb_s"])
 
 
-def _cpu_us(peer: Peer, name: str) -> float:
-    """The CPU time of the broker for each Produce, with one in flight."""
-    topic = f"{secured_peers.TOPIC_PREFIX}{name}"
-    with Client("127.0.0.1", peer.port) as admin:
-        admin.create_topics([topic], configs={"file.delete.delay.ms": "0"})
-        before_s = peer.cpu_seconds()
-        written = generate(peer.port, "produce", topic, *LOAD.sizes, "--seconds", str(CPU_SECONDS), "--in-flight", "1")
-        used_s = peer.cpu_seconds() - before_s
-        admin.delete_topics([topic])
-    return used_s * 1_000_000 * LOAD.batch_bytes / (int(written["records"]) * LOAD.record_size)
+@contextmanager
+def _a_core_each(peer: Peer) -> Iterator[None]:
+    """The broker runs on one core and the load generator, which inherits it from this process, on another."""
+    cores = sorted(os.sched_getaffinity(0))
+    _pin(peer.process.pid, cores[-1:])
+    _pin(os.getpid(), cores[:-1] or cores)
+    try:
+        yield
+    finally:
+        _pin(peer.process.pid, cores)
+        _pin(os.getpid(), cores)
+
+
+def _pin(pid: int, cores: list[int]) -> None:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(int(task.name), cores)
 
 
 def _handshake_rate(secured: SecuredPeer) -> float:
