@@ -19,6 +19,8 @@ from barnabas.client.serialization.schema_serde import ParsedSchemas, SchemaDese
 try:
     import fastavro
     from fastavro.schema import load_schema
+
+    from barnabas.client.serialization.avro_guard import read_datum
 except ImportError as missing:
     raise ImportError("Avro needs the package fastavro: pip install 'barnabas[avro]'") from missing
 
@@ -109,7 +111,7 @@ class AvroDeserializer(SchemaDeserializer):
             value: Any = payload
         else:
             try:
-                value = fastavro.schemaless_reader(io.BytesIO(payload), writer, self._reader(topic, writer))
+                value = read_datum(payload, writer, self._reader(topic, writer))
             except SerializationError:
                 raise
             except Exception as fault:  # malformed bytes cause anything from EOFError to OverflowError

@@ -26,7 +26,6 @@ SchemaForm = Literal["avro", "protobuf", "json schema"]
 TIMEOUT_MS: Final = 2000
 FAILURE_KEPT_S: Final = 30.0
 FAILURES_MAX: Final = 1000
-RECURSIVE_BYTES_MAX: Final = 2000  # fastavro recurses in C without a bound: a message nests no deeper than it has bytes
 REQUESTS_MAX: Final = 100  # of one decoder: a scan does not ask for thousands of ids that random bytes may look like
 _FRONT_BYTES: Final = 5
 _GUID_BYTES: Final = 16
@@ -47,7 +46,6 @@ class _Kind:
     """What must be known of a schema before its messages are decoded."""
 
     type: str
-    is_recursive: bool = False  # an Avro schema that contains itself
 
 
 class CachedSchemaRegistry:
@@ -79,7 +77,7 @@ class CachedSchemaRegistry:
             kind = _Kind(registered.schema.type)
             if kind.type == AVRO:
                 referred = [schema for _, schema in self.client.referenced_schemas(registered.schema)]
-                kind = _Kind(AVRO, avro_is_recursive([json.loads(schema.text) for schema in (registered.schema, *referred)]))
+                check_avro([json.loads(schema.text) for schema in (registered.schema, *referred)])
         except NotDecoded as fault:
             raise self._failed(schema_id, str(fault)) from None
         except (KafkaError, OSError, ValueError, RecursionError) as fault:
@@ -147,8 +145,6 @@ class RegistryDecoder:
         form, as_json = _FORMS.get(kind.type, (None, None))
         if form is None or as_json is None:
             raise NotDecoded(f"schema {schema_id} has the type {kind.type[:50]}, which is not known here")
-        if kind.is_recursive and len(data) > RECURSIVE_BYTES_MAX:
-            raise NotDecoded(f"schema {schema_id} contains itself: only up to {RECURSIVE_BYTES_MAX} bytes of it are decoded")
         try:
             decoded = as_json(self._deserializer(kind.type, is_key).deserialize(topic, data, list(headers)))
             _check_depth(decoded)
@@ -256,16 +252,14 @@ def _check_depth(value: Any, level: int = 0) -> None:
             _check_depth(item, level + 1)
 
 
-def avro_is_recursive(schemas: list[Any]) -> bool:
-    """Whether a schema contains itself. Raises NotDecoded for arrays of elements without bytes (null, records without fields): three bytes
-    can announce a billion of them."""
+def check_avro(schemas: list[Any]) -> None:
+    """Raises NotDecoded for arrays of elements without bytes (null, records without fields): three bytes can announce a billion of them."""
     named: dict[str, Any] = {}
     for schema in schemas:
         _collect(schema, named, 0)
     empty: dict[str, bool] = {}
     if any(_has_empty_elements(schema, named, empty) for schema in schemas):
         raise NotDecoded("the Avro schema has an array whose elements take no bytes")
-    return any(_refers(schema, name, named, set()) for name, schema in named.items())
 
 
 def _collect(schema: Any, named: dict[str, Any], level: int) -> None:
@@ -300,22 +294,6 @@ def _children(schema: Any) -> list[Any]:
         *(field.get("type") for field in _fields(schema)),
         inner if not isinstance(inner, str) else None,
     ]
-
-
-def _refers(schema: Any, name: str, named: dict[str, Any], seen: set[str]) -> bool:
-    """Whether a type of this name is used inside the schema. `seen` has the types that were looked into."""
-    for child in _children(schema):
-        if isinstance(child, str):
-            short = _short(child)
-            if short == name:
-                return True
-            if short in named and short not in seen:
-                seen.add(short)
-                if _refers(named[short], name, named, seen):
-                    return True
-        elif _refers(child, name, named, seen):
-            return True
-    return False
 
 
 def _has_empty_elements(schema: Any, named: dict[str, Any], empty: dict[str, bool]) -> bool:

@@ -6,7 +6,6 @@ the subject's (or the given) schema by Avro's rules: so one query reads the valu
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +31,8 @@ from pyspark_barnabas.values.value_decoder import Parsed, ValueFormat
 try:
     import fastavro
     from fastavro.schema import load_schema
+
+    from barnabas.client.serialization.avro_guard import read_datum
 except ImportError as missing:
     raise ImportError("value.format=avro needs the package fastavro: pip install fastavro") from missing
 
@@ -89,9 +90,9 @@ class _Malformed(Exception):
 
 def _datum(data: bytes, writer: Any, reader: Any) -> Any:
     if _is_bytes(writer):
-        return data if reader is not None else fastavro.schemaless_reader(io.BytesIO(data), writer, reader)
+        return data if reader is not None else read_datum(data, writer, reader)
     try:
-        return fastavro.schemaless_reader(io.BytesIO(data), writer, reader)
+        return read_datum(data, writer, reader)
     except Exception as fault:  # hostile bytes can raise anything from EOFError to OverflowError
         raise _Malformed(f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__) from None
 
