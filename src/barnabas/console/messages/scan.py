@@ -41,6 +41,7 @@ PARTITIONS_FIRST: Final = 32  # read for the first time at the same time: each o
 PARTITIONS_AT_ONCE: Final = 4  # read further at the same time, while nothing was found
 SILENCE_S_MAX: Final = 4.0
 POLL_S: Final = 0.25
+EXAMINE_S_MAX: Final = 10.0  # for all messages of one poll: a filter has its own bound for each of them
 
 # Settings of a consumer that scans. The wait is short because a fetch at the end of a log would delay the fetch of the next window.
 SCAN_SETTINGS: Final[Mapping[str, object]] = {
@@ -77,12 +78,16 @@ class Examiner(Generic[T]):
         self._filter = chosen
         self._make = make
         self.has_filter = chosen is not None
-        self.out_of_time = 0  # messages for which the filter took too long
+        self.out_of_time = 0  # messages for which the filter took too long, and those of a poll after its time was over
 
     def examine(self, records: list[RawRecord]) -> list[Found[T]]:
-        """What was looked for, in the order of the records."""
-        matches = []
-        for record in records:
+        """What was looked for, in the order of the records. After EXAMINE_S_MAX the rest of them is left out, and counted."""
+        matches: list[Found[T]] = []
+        deadline = time.monotonic() + EXAMINE_S_MAX
+        for number, record in enumerate(records):
+            if number and time.monotonic() >= deadline:
+                self.out_of_time += len(records) - number
+                return matches
             message = DecodedMessage(record, self._decoder)
             try:
                 if self._filter is not None and not self._filter.matches(message):

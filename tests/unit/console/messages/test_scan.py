@@ -9,14 +9,17 @@ import pytest
 from barnabas.client import Admin, AsyncProducer, TopicPartition
 from barnabas.client.admin import RecordsToDelete
 from barnabas.client.producer.partitioners import partition_for_key
+from barnabas.console.messages import scan
 from barnabas.console.messages.browse import KeyIsMasked, MessageQuery, read_offsets
-from barnabas.console.messages.decoding import DecodedMessage
+from barnabas.console.messages.decoding import DecodedMessage, Decoder
 from barnabas.console.messages.filters import parse_filter
 from barnabas.console.messages.masks import Masks, parse_masks
 from barnabas.console.messages.rows import Row, row_of
+from barnabas.console.messages.scan import Examiner
 from barnabas.errors import UnknownTopicOrPartition
 from barnabas.testing import EmbeddedBroker
 from tests.unit.console.messages.reading import looked, number, produce, with_consumer
+from tests.unit.console.messages.records import record
 
 COUNT = 3000
 
@@ -154,3 +157,10 @@ def test_single_messages_are_read_by_their_places(broker: EmbeddedBroker, number
     places = [(2, 5), (0, 0), (2, 0), (2, 10**9), (1, 700)]
     records = with_consumer(broker, MessageQuery(numbers), lambda consumer: read_offsets(consumer, numbers, places))
     assert {place: record.value for place, record in records.items()} == {(2, 5): b"50", (2, 0): b"0", (0, 0): b"2", (1, 700): b"1401"}
+
+
+def test_the_messages_of_one_poll_have_a_bound_of_time_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "EXAMINE_S_MAX", 0.0)
+    examiner: Examiner[int] = Examiner(Decoder("orders"), None, lambda message: (message.record.offset, 1))
+    assert [found.item for found in examiner.examine([record(offset=offset) for offset in range(100)])] == [0]
+    assert examiner.out_of_time == 99
