@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from barnabas.administration.hanging_transactions import PARTITIONS_MAX, Hanging, find_hanging
 from barnabas.client.admin.topics.transactions import AbortTransactionSpec, TransactionDescription, TransactionListing, TransactionState
+from barnabas.client.errors import TransactionalIdNotFound
 from barnabas.console.failures import failure_of, sentence
 from barnabas.console.web.routes import get, post, segment
 from barnabas.console.web.visit import Visit
@@ -17,6 +18,7 @@ from barnabas.errors import KafkaError
 from barnabas.topic_partition import TopicPartition
 
 ROWS_A_PAGE: Final = 100
+SHOWN_CHARACTERS_MAX: Final = 300
 HANGING_MINUTES: Final = 15
 _SEARCH_TIMEOUT_S: Final = 20.0
 
@@ -57,7 +59,7 @@ async def transactions(visit: Visit, error: str | None = None, status: int = 200
 
 async def transaction(visit: Visit, error: str | None = None, status: int = 200) -> Response:
     name = visit.path("id")
-    description = (await visit.cluster.admin.describe_transactions([name]))[name]
+    description = await _description(visit, name)
     return visit.page(
         "transaction.html",
         status=status,
@@ -73,7 +75,7 @@ async def transaction(visit: Visit, error: str | None = None, status: int = 200)
 async def terminate(visit: Visit) -> Response:
     """Ends what an id has open: its producer is fenced, and the coordinator aborts."""
     name = visit.path("id")
-    if (await visit.cluster.admin.describe_transactions([name]))[name].state is not TransactionState.ONGOING:
+    if (await _description(visit, name)).state is not TransactionState.ONGOING:
         return await transaction(visit, "Nothing is open any more: the transaction has ended.", 409)
     try:
         (await visit.cluster.admin.fence_producers([name])).all()
@@ -141,6 +143,17 @@ async def abort(visit: Visit) -> Response:
         return await hanging(visit, sentence(refusal), failure_of(refusal).status)
     what = f"The transaction of producer {spec.producer_id} on {partition} is aborted."
     return visit.changed(what, "/transactions/hanging")
+
+
+async def _description(visit: Visit, name: str) -> TransactionDescription:
+    """Of an id that a broker lists. To look for the coordinator of any name would make the cluster create `__transaction_state`. Raises
+    KafkaError, TransactionalIdNotFound for other names."""
+    listings = await visit.cluster.admin.list_transactions()
+    if not any(one.transactional_id == name for listed in listings.successes.values() for one in listed):
+        for error in listings.errors.values():
+            raise error  # it may be listed by a broker that did not answer
+        raise TransactionalIdNotFound(f"No broker lists the transactional id {name[:SHOWN_CHARACTERS_MAX]}")
+    return (await visit.cluster.admin.describe_transactions([name]))[name]
 
 
 async def _open_since(visit: Visit, shown: list[TransactionListing]) -> dict[str, TransactionDescription]:
