@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -18,8 +19,8 @@ from barnabas.console.app import make_app
 from barnabas.console.config import ConsoleConfig
 from barnabas.console.listening import url_at
 from barnabas.console.web.audit import AUDIT_LOGGER
+from barnabas.console.web.connections import CONNECTIONS_MAX, Connection
 
-CONNECTIONS_MAX: Final = 500
 HEADER_BYTES_MAX: Final = 32_768
 _KEEP_ALIVE_S: Final = 30
 _STOP_S: Final = 2
@@ -29,9 +30,17 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 def serve(config: ConsoleConfig, sockets: list[socket.socket]) -> None:
     """Serves until SIGTERM or SIGINT."""
     _log_changes(config.audit_file)
-    server = _Server(
+    server = make_server(config)
+    gc.freeze()  # loaded modules stay alive: the collector, which pages wait for, need not look at them again
+    server.run(sockets)
+
+
+def make_server(config: ConsoleConfig, connection: type[Connection] = Connection) -> uvicorn.Server:
+    """A server with all bounds, which is not started."""
+    return _Server(
         uvicorn.Config(
             make_app(config),
+            http=connection,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -44,8 +53,6 @@ def serve(config: ConsoleConfig, sockets: list[socket.socket]) -> None:
         ),
         config,
     )
-    gc.freeze()  # loaded modules stay alive: the collector, which pages wait for, need not look at them again
-    server.run(sockets)
 
 
 class _Server(uvicorn.Server):
@@ -55,7 +62,11 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn's, but without a second delivery of the signal afterwards: a console that was stopped ends with 0."""
+        """As uvicorn's, but without a second delivery of the signal afterwards: a console that was stopped ends with 0. Signals reach only
+        the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
         before = {number: signal.signal(number, self.handle_exit) for number in STOP_SIGNALS}
         try:
             yield
