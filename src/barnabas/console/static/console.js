@@ -23,6 +23,25 @@
     });
   }
 
+  // Times that people enter are in their zone: the server gets them with its offset at that time.
+  const localTime = /^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?$/;
+  function zoned(text) {
+    const time = text.trim();
+    if (!localTime.test(time)) return text;
+    const minutes = -new Date(time.length > 10 ? time.replace(" ", "T") : `${time}T00:00`).getTimezoneOffset();
+    if (Number.isNaN(minutes)) return text;
+    const two = (number) => String(Math.floor(number)).padStart(2, "0");
+    const size = Math.abs(minutes);
+    return `${time.length > 10 ? time : `${time} 00:00`}${minutes < 0 ? "-" : "+"}${two(size / 60)}:${two(size % 60)}`;
+  }
+  document.addEventListener("submit", (event) => {
+    event.target.querySelectorAll("input[data-local-time]").forEach((input) => { input.value = zoned(input.value); });
+  }, true);
+  function showZone(root) {
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    root.querySelectorAll("[data-zone]").forEach((element) => { if (zone) element.textContent = `${element.dataset.zone}${zone}.`; });
+  }
+
   // Live parts. A hidden tab closes its streams: browsers allow only six connections to a host.
   const streams = new Map(); // element -> EventSource
   const rowsMax = 500;
@@ -71,7 +90,7 @@
     document.querySelectorAll("[data-events]").forEach(open);
   }
 
-  function ready(root) { showTimes(root); charts.drawAll(root); }
+  function ready(root) { showTimes(root); showZone(root); charts.drawAll(root); }
 
   // A question before a change, in a dialog of the page.
   function ask(question, then) {

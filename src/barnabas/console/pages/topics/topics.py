@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from barnabas.administration.topic_settings import common_settings, known_settings, parse_settings
+from barnabas.administration.topic_settings import parse_settings
 from barnabas.client.admin.topics.topics import NewTopic
+from barnabas.console.cluster.offered_settings import offered_settings
 from barnabas.console.cluster.snapshot import ClusterSnapshot, TopicSnapshot
 from barnabas.console.failures import failure_of, sentence
 from barnabas.console.web.listing import Column, TablePage, listing_of
@@ -67,7 +68,7 @@ def _kept_ms(topic: TopicSnapshot) -> float | None:
 
 
 async def form(visit: Visit) -> Response:
-    return visit.page("topic_create.html", **_form_values({}))
+    return visit.page("topic_create.html", **await _form_values(visit, {}))
 
 
 async def create(visit: Visit) -> Response:
@@ -78,19 +79,21 @@ async def create(visit: Visit) -> Response:
         outcomes.all()
     except ValueError as fault:
         if isinstance(fault, KafkaError):
-            return _refused(visit, entered, fault)
-        return visit.refused("topic_create.html", str(fault), **_form_values(entered))
+            return await _refused(visit, entered, fault)
+        return visit.refused("topic_create.html", str(fault), **await _form_values(visit, entered))
     except KafkaError as error:
-        return _refused(visit, entered, error)
+        return await _refused(visit, entered, error)
     return visit.changed(f"The topic {topic.name} is created.", f"/topics/{segment(topic.name)}")
 
 
-def _refused(visit: Visit, entered: Mapping[str, str], error: KafkaError) -> Response:
-    return visit.refused("topic_create.html", sentence(error), status=failure_of(error).status, **_form_values(entered))
+async def _refused(visit: Visit, entered: Mapping[str, str], error: KafkaError) -> Response:
+    values = await _form_values(visit, entered)
+    return visit.refused("topic_create.html", sentence(error), status=failure_of(error).status, **values)
 
 
-def _form_values(entered: Mapping[str, str]) -> dict[str, Any]:
-    return {"entered": entered, "common": common_settings(), "known": known_settings(), "setting_prefix": _SETTING}
+async def _form_values(visit: Visit, entered: Mapping[str, str]) -> dict[str, Any]:
+    offered = await offered_settings(visit.cluster.admin, await visit.cluster.snapshots.current())
+    return {"entered": entered, "offered": offered, "setting_prefix": _SETTING}
 
 
 def _new_topic(entered: Mapping[str, str]) -> NewTopic:
