@@ -21,7 +21,7 @@ export BARNABAS_EXPECT := $(FORM)
 # With bytecode kept, a process of a test run neither compiles the modules nor rewrites the assertions of 500 test files again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run install install-check test check quick lint unit unit-pure suite integration bench crash chaos soak throttle quotas moves transactions simulate spark-crash fuzz attack authorization-matrix secured-clients kafka-metrics kafka protocol clean
+.PHONY: help run install install-check test check quick lint unit unit-pure suite integration bench crash chaos soak throttle quotas moves transactions simulate spark-crash fuzz fuzz-console attack authorization-matrix secured-clients kafka-metrics kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -111,6 +111,9 @@ spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an
 
 fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, before and during SASL too, from a seed: make fuzz SEED=7
 	$(BIN)/python -m tests.fuzz --frames 200000 --seed $(or $(SEED),1)
+
+fuzz-console: $(VENV)/tested  ## 50,000 hostile HTTP requests to every route of the console, from a seed: make fuzz-console SEED=7 REQUESTS=200000
+	$(BIN)/python -m tests.fuzz.console --requests $(or $(REQUESTS),50000) --seed $(or $(SEED),1)
 
 secured-clients: $(VENV)/tested kafka  ## Play every client over SASL_SSL against Apache Kafka, record what it gets, and compare ours
 	$(BIN)/python -m tests.integration.security.clients kafka

@@ -81,6 +81,11 @@ def test_without_queries_the_page_says_how_to_get_one(visitor: Visitor) -> None:
     visitor.page("/pipelines/nobody", 404)
 
 
+@pytest.mark.parametrize("page", ["--1", "-", "²", "9" * 40, "-1"])
+def test_a_number_of_a_page_that_is_none_is_the_first_page(visitor: Visitor, page: str) -> None:
+    visitor.page(f"/transactions?page={page}")
+
+
 def test_quotas_are_set_explained_and_removed(visitor: Visitor) -> None:
     assert visitor.send("/quotas", scope="user", user="alice", producer_byte_rate="1,000,000")[0] == 303
     assert visitor.send("/quotas", scope="user", user="", consumer_byte_rate="5000")[0] == 303
@@ -156,6 +161,15 @@ def test_acls_answer_what_alice_may_do_and_who_may_write(guarded: Visitor) -> No
     assert "everybody else any may not no ACL" in writers
     assert guarded.send("/access/delete", type="TOPIC", name="orders", principal="User:bob", host="10.0.0.1", operation="WRITE")[0] == 303
     assert "User:bob" not in guarded.page("/access/resource?type=TOPIC&operation=WRITE&name=orders")
+
+
+def test_to_look_at_an_id_that_does_not_exist_creates_no_topic() -> None:
+    with broker() as running, visiting(running) as one:
+        assert "No broker lists the transactional id nobody" in one.page("/transactions/id/nobody", 404)
+        assert one.send("/transactions/id/nobody")[0] == 404
+        assert "No transaction hangs" in one.page("/transactions/hanging?search=1")
+        with Admin(bootstrap_servers=running.bootstrap_servers) as admin:
+            assert "__transaction_state" not in admin.list_topics(list_internal=True)
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ class Visit:
     def number_argument(self, name: str, default: int, low: int = 0, high: int = 2**63 - 1) -> int:
         """An argument that is a number, within bounds; the default for anything else."""
         text = self.argument(name).strip()
-        if not text.isascii() or not text.lstrip("-").isdigit() or len(text) > 20:
+        if not text.isascii() or not text.removeprefix("-").isdigit() or len(text) > 20:
             return default
         return min(max(int(text), low), high)
 
