@@ -17,6 +17,7 @@ from benchmarks import (
     cluster,
     cluster_transactions,
     connections,
+    console,
     groups,
     many_topics,
     metrics,
@@ -39,6 +40,7 @@ PARTS = {
     "connections": connections,
     "quotas": quotas,
     "metrics": metrics,
+    "console": console,
     "security": security,
     "storage": storage,
     "spark": spark,
@@ -53,8 +55,9 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=3, help="how often each figure is measured (3, after one that does not count)")
     parser.add_argument("--no-page", action="store_true", help="print the figures only, leave docs/performance.md as it is")
     parser.add_argument("--before", type=Path, metavar="PATH", help="metrics: compare with the code of another checkout, without metrics")
+    parser.add_argument("--minutes", type=float, default=console.minutes, help="console: how long it is used for its memory (2)")
     arguments = parser.parse_args()
-    metrics.before = arguments.before
+    metrics.before, console.minutes = arguments.before, arguments.minutes
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     sections = _sections()

@@ -66,7 +66,7 @@ class Peer:
 def barnabas(data: Path | None = None, files_max: int | None = None) -> Iterator[Peer]:
     with _directory(data) as directory:
         port = _free_port()
-        command = [sys.executable, "-m", "barnabas", "up", "--port", str(port), "--data", str(directory)]
+        command = [sys.executable, "-m", "barnabas", "up", "--no-console", "--port", str(port), "--data", str(directory)]
         if files_max is not None:
             command = ["sh", "-c", f'ulimit -n {files_max}; exec "$@"', "sh", *command]
         yield from _running("barnabas", command, port, directory)

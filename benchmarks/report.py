@@ -88,6 +88,36 @@ class Comparison:
         ]
 
 
+@dataclass
+class Latency:
+    """How long requests of one kind take, in milliseconds: the median and the 99th percentile, each with its aim."""
+
+    name: str
+    median_aim: float
+    p99_aim: float
+    times: list[float] = field(default_factory=list)
+
+    @property
+    def p99(self) -> float:
+        """Of fewer than 100 requests, the longest."""
+        return sorted(self.times)[max(-(-99 * len(self.times) // 100) - 1, 0)]
+
+    @property
+    def reached(self) -> bool:
+        return statistics.median(self.times) <= self.median_aim and self.p99 <= self.p99_aim
+
+    def row(self) -> list[str]:
+        return [
+            self.name,
+            f"{len(self.times):,}",
+            f"{_number(statistics.median(self.times))} ms",
+            f"{_number(self.p99)} ms",
+            f"{_number(max(self.times))} ms",
+            f"≤ {self.median_aim:,g} ms, ≤ {self.p99_aim:,g} ms",
+            "yes" if self.reached else "no",
+        ]
+
+
 HEADER = ["what", "median", "spread", "aim", "limit in the same run (median)", "best turn reaches it"]
 
 
@@ -103,7 +133,7 @@ def by_turns(figure: Figure, turns: int, measure: Callable[[], float], limit: Ca
     return figure
 
 
-def table(figures: Sequence[Figure | Comparison]) -> str:
+def table(figures: Sequence[Figure | Comparison | Latency]) -> str:
     """As Markdown, padded so that it reads well on a terminal too; comparisons first, a table for each other system."""
     comparisons = [figure for figure in figures if isinstance(figure, Comparison)]
     tables = [
@@ -113,6 +143,9 @@ def table(figures: Sequence[Figure | Comparison]) -> str:
         )
         for other in dict.fromkeys(comparison.other for comparison in comparisons)
     ]
+    latencies = [figure.row() for figure in figures if isinstance(figure, Latency)]
+    if latencies:
+        tables.append(_markdown(["what", "requests", "median", "p99", "longest", "aim of median and p99", "reached"], latencies))
     alone = [figure.row() for figure in figures if isinstance(figure, Figure)]
     return "\n\n".join([*tables, *([_markdown(HEADER, alone)] if alone else [])])
 
