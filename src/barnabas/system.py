@@ -10,6 +10,8 @@ import fcntl
 import os
 import resource
 import socket
+import struct
+import sys
 from typing import Final
 
 PORTABLE: Final = os.environ.get("BARNABAS_PORTABLE") == "1"
@@ -38,6 +40,26 @@ HAS_FDATASYNC: Final = hasattr(os, "fdatasync") and not PORTABLE
 F_FULLFSYNC: Final = _constant(fcntl, "F_FULLFSYNC")
 _NO_FULL_SYNC: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY})  # file systems of macOS with fsync alone
 OPEN_FILES_MAX: Final = 10_240  # OPEN_MAX of macOS, which refuses more although it calls the hard limit infinite
+
+
+# The process at the other end of a Unix socket. Linux gives its ids as three numbers; macOS has an option for its process id alone.
+SO_PEERCRED: Final = _constant(socket, "SO_PEERCRED")
+_CREDENTIALS: Final = struct.Struct("3i")
+_SOL_LOCAL: Final = 0
+_LOCAL_PEERPID: Final = 2
+_PROCESS: Final = struct.Struct("i")
+
+
+def peer_process(connection: socket.socket) -> int | None:
+    """The id of the process that connected to a Unix socket of this one; None where the system does not tell it."""
+    try:
+        if SO_PEERCRED:
+            return int(_CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, SO_PEERCRED, _CREDENTIALS.size))[0])
+        if sys.platform == "darwin" and not PORTABLE:
+            return int(_PROCESS.unpack(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID, _PROCESS.size))[0])
+    except OSError:
+        pass
+    return None
 
 
 def sync_data(descriptor: int) -> None:

@@ -134,6 +134,9 @@ class LocalTree:
                 log.warning("The end of session 0x%x could not be written: %s", session.session_id, failure)
         self._deliver()
 
+    def forget_watches(self, session: LocalSession) -> None:
+        self._watches.forget(session.session_id)
+
     def is_open(self, session: LocalSession) -> bool:
         return session.session_id in self._sessions
 
@@ -309,6 +312,10 @@ class LocalSession:
 
     def close_now(self) -> None:
         self._tree.end_session(self)
+
+    def forget_watches(self) -> None:
+        """Removes the watches of this session, as when its connection is lost."""
+        self._tree.forget_watches(self)
 
     def expire(self) -> None:
         """Expires the session, as after missed heartbeats. Used by the simulator and tests."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final, NamedTuple
 
 from barnabas.metadata import paths
@@ -11,10 +12,18 @@ DEFAULT_PORT: Final = 2181
 
 
 class Server(NamedTuple):
+    """`host` is the path of a Unix socket if it begins with a slash."""
+
     host: str
     port: int
 
+    @property
+    def is_local(self) -> bool:
+        return self.host.startswith("/")
+
     def __str__(self) -> str:
+        if self.is_local:
+            return self.host
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -24,6 +33,11 @@ class Ensemble(NamedTuple):
 
     def __str__(self) -> str:
         return ",".join(map(str, self.servers)) + self.chroot
+
+
+def of_socket(path: str) -> Ensemble:
+    """The one server on a Unix socket: the parent of this process."""
+    return Ensemble((Server(os.path.abspath(path), 0),), "")
 
 
 def parse(text: str) -> Ensemble:

@@ -30,7 +30,10 @@ class ZooKeeperLink(asyncio.Protocol):
     @classmethod
     async def open(cls, server: Server, on_frame: Callable[[ZooKeeperLink, bytes], None], tls: ssl.SSLContext | None) -> ZooKeeperLink:
         loop = asyncio.get_running_loop()
-        _, link = await loop.create_connection(lambda: cls(server, on_frame), server.host, server.port, ssl=tls)
+        if server.is_local:
+            _, link = await loop.create_unix_connection(lambda: cls(server, on_frame), server.host)
+        else:
+            _, link = await loop.create_connection(lambda: cls(server, on_frame), server.host, server.port, ssl=tls)
         return link
 
     def send(self, frames: bytes) -> None:

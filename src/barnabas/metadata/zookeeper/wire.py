@@ -297,6 +297,10 @@ class JuteReader:
         self._at = start + size
         return self._data[start : self._at]
 
+    def flag(self) -> bool:
+        value: bool = self.unpack(_FLAG)[0]
+        return value
+
     def text(self) -> str | None:
         data = self.buffer()
         return None if data is None else data.decode(errors="replace")
@@ -313,3 +317,4 @@ class JuteReader:
 
 
 _LONG: Final = struct.Struct(">q")
+_FLAG: Final = struct.Struct(">?")
