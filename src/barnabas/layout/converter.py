@@ -56,7 +56,7 @@ class Converter:
             elif not dry_run:
                 self._conversion.clean_up()
             source = data.layout()
-            if source == target:
+            if source.brokers == target.brokers:
                 return False
             self._convert(data, source, target, progress, dry_run)
         return True

@@ -15,5 +15,9 @@ class NotConvertible(LayoutError):
     """The data cannot be converted as it is. Nothing was changed."""
 
 
+class NeedsStart(NotConvertible):
+    """A start and a clean stop of the brokers, as many as there were, makes the data convertible."""
+
+
 class DirectoryInUse(LayoutError):
     """A broker is running on the directory."""

@@ -1,4 +1,4 @@
-"""The directories of a cluster that runs in one process, and the replication that its size allows.
+"""The directories of a cluster that runs on one machine, and the replication that its size allows.
 
 A single broker has its logs in the data directory itself. Each of several brokers has a directory in it, `broker-1` to `broker-N`. The
 metadata store is in the data directory in both cases.
@@ -17,7 +17,10 @@ REPLICAS_MAX: Final = 3  # the replication factor of Kafka's defaults
 
 @dataclass(frozen=True)
 class Layout:
+    """`replicas_max` bounds the default replication factor: 1 for processes of one machine, whose replicas would be on the same disk."""
+
     brokers: int
+    replicas_max: int = REPLICAS_MAX
 
     @property
     def nodes(self) -> range:
@@ -31,7 +34,7 @@ class Layout:
     @property
     def replication_factor(self) -> int:
         """The default replication factor of topics."""
-        return min(REPLICAS_MAX, self.brokers)
+        return min(self.replicas_max, self.brokers)
 
     @property
     def min_in_sync(self) -> int:

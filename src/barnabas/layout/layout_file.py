@@ -9,7 +9,7 @@ from typing import Final
 
 from barnabas.errors import CorruptCheckpoint
 from barnabas.layout.errors import WrongLayout
-from barnabas.layout.layout import Layout, node_dir
+from barnabas.layout.layout import REPLICAS_MAX, Layout, node_dir
 from barnabas.properties import parse_properties
 from barnabas.storage.directory import names
 from barnabas.storage.directory.checkpoints import read_text
@@ -39,10 +39,14 @@ class LayoutFile:
         brokers = properties.get("brokers", "")
         if properties.get("version") != _VERSION or not brokers.isascii() or not brokers.isdigit() or int(brokers) < SEVERAL_MIN:
             raise self._unreadable("version=1 and brokers=N were expected")
-        return Layout(int(brokers))
+        replicas = properties.get("replicas.max", str(REPLICAS_MAX))
+        if not replicas.isascii() or not replicas.isdigit() or not 0 < int(replicas) <= REPLICAS_MAX:
+            raise self._unreadable(f"replicas.max is from 1 to {REPLICAS_MAX}")
+        return Layout(int(brokers), int(replicas))
 
     def write(self, layout: Layout) -> None:
-        self.files.write_atomically(self.path, f"version={_VERSION}\nbrokers={layout.brokers}\n".encode())
+        replicas = "" if layout.replicas_max == REPLICAS_MAX else f"replicas.max={layout.replicas_max}\n"
+        self.files.write_atomically(self.path, f"version={_VERSION}\nbrokers={layout.brokers}\n{replicas}".encode())
 
     def _unreadable(self, why: str) -> WrongLayout:
         return WrongLayout(f"{self.path} cannot be read ({why}): remove it, and the directories broker-1 to broker-N are counted instead")
@@ -64,7 +68,9 @@ def find_layout(files: AnyFiles, data: str) -> Layout | None:
     if not used:
         return None
     recorded = LayoutFile(files, data).read()
-    return Layout(max(SEVERAL_MIN, used[-1], recorded.brokers if recorded is not None else 0))
+    if recorded is None:
+        return Layout(max(SEVERAL_MIN, used[-1]))
+    return Layout(max(used[-1], recorded.brokers), recorded.replicas_max)
 
 
 def node_numbers(files: AnyFiles, data: str) -> list[int]:
@@ -83,7 +89,7 @@ def used_nodes(files: AnyFiles, data: str) -> list[int]:
 def require_layout(files: AnyFiles, data: str, required: Layout) -> None:
     """Raises WrongLayout if the data is of another number of brokers: its topics would seem to be empty."""
     existing = find_layout(files, data)
-    if existing is not None and existing != required:
+    if existing is not None and existing.brokers != required.brokers:
         raise WrongLayout(
             f"{data} was made for {existing}, not for {required.brokers}: name another directory with --data, or move the data with: "
             f"barnabas convert --data {data} --brokers {required.brokers}"

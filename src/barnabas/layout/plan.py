@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 from barnabas.layout.cluster_image import TopicImage
-from barnabas.layout.errors import NotConvertible
+from barnabas.layout.errors import NeedsStart, NotConvertible
 from barnabas.layout.inventory import LayoutInventory, LogInventory
 from barnabas.layout.layout import FIRST_NODE, Layout
 from barnabas.layout.replica_choice import Candidate, Placement, in_order_of_trust, keep, spread
@@ -126,7 +126,7 @@ def plan(inventory: LayoutInventory, target: Layout, random: Random) -> Conversi
 def _refuse_unclean(inventory: LayoutInventory) -> None:
     unclean = [node.node for node in inventory.nodes.values() if node.logs and not node.is_clean]
     if unclean:
-        raise NotConvertible(f"broker {_listed(unclean)} was not stopped cleanly: {_START_ONCE.format(inventory.layout)}")
+        raise NeedsStart(f"broker {_listed(unclean)} was not stopped cleanly: {_START_ONCE.format(inventory.layout)}")
     foreign = [node.node for node in inventory.nodes.values() if node.meta.cluster_id not in (None, inventory.image.cluster_id)]
     if foreign:
         raise NotConvertible(
@@ -194,7 +194,7 @@ def _ordered(inventory: LayoutInventory, topic: TopicImage, partition: TopicPart
     if topic.is_being_deleted or (state is None and not candidates):
         return candidates
     if state is None:
-        raise NotConvertible(f"no leader of {partition} was ever elected: {_START_ONCE.format(inventory.layout)}")
+        raise NeedsStart(f"no leader of {partition} was ever elected: {_START_ONCE.format(inventory.layout)}")
     return in_order_of_trust(partition, state, candidates)
 
 
