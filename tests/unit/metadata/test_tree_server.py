@@ -61,24 +61,26 @@ class Connection:
 class Client:
     """A connection with the frames of ZooKeeper's client."""
 
-    def __init__(self, server: TreeServer, process: int = 1, session_id: int = 0, password: bytes = bytes(16), now_ms: int = 0) -> None:
+    def __init__(
+        self, server: TreeServer, process: int = 1, session_id: int = 0, password: bytes = bytes(16), monotonic_ms: int = 0
+    ) -> None:
         self.server = server
         self.connection = Connection(process)
         self.xid = 0
-        server.received(self.connection, [_frame(wire.connect(0, TIMEOUT_MS, session_id, password))], now_ms)
+        server.received(self.connection, [_frame(wire.connect(0, TIMEOUT_MS, session_id, password))], monotonic_ms)
         self.handshake = wire.handshake(self.connection.take()[0])
 
-    def send(self, *requests: TreeRequest[Any], now_ms: int = 0) -> list[Any]:
+    def send(self, *requests: TreeRequest[Any], monotonic_ms: int = 0) -> list[Any]:
         """All that arrives until the responses: events, and results or errors."""
         frames = []
         for request in requests:
             self.xid += 1
             frames.append(_frame(wire.request(self.xid, request, "", open_to_all)))
-        self.server.received(self.connection, frames, now_ms)
+        self.server.received(self.connection, frames, monotonic_ms)
         return self._read(list(requests))
 
-    def send_frame(self, frame: bytes, now_ms: int = 0) -> list[wire.ReplyHeader]:
-        self.server.received(self.connection, [_frame(frame)], now_ms)
+    def send_frame(self, frame: bytes, monotonic_ms: int = 0) -> list[wire.ReplyHeader]:
+        self.server.received(self.connection, [_frame(frame)], monotonic_ms)
         return [wire.reply(sent) for sent in self.connection.take()]
 
     def events(self) -> list[Any]:
@@ -219,9 +221,9 @@ def test_a_lost_connection_leaves_the_session_until_its_timeout() -> None:
     client.send(Create("/e", None, CreateMode.EPHEMERAL))
     server.lost(client.connection)
     for now_ms in range(0, TIMEOUT_MS + 1, TICK_MS):
-        assert other.send(Exists("/e"), now_ms=now_ms)[0] is not None
+        assert other.send(Exists("/e"), monotonic_ms=now_ms)[0] is not None
         server.tick(now_ms)
-    assert other.send(Exists("/e"), now_ms=TIMEOUT_MS)[0] is None
+    assert other.send(Exists("/e"), monotonic_ms=TIMEOUT_MS)[0] is None
 
 
 def test_every_frame_is_a_sign_of_life() -> None:

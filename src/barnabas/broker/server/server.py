@@ -156,11 +156,12 @@ class BrokerServer:
         self._metrics_outputs.broker_runs()
         _log.info("[BrokerServer id=%d] started in %d ms", self.broker.broker_id, self.clock.monotonic_ms() - started_ms)
 
-    async def shutdown(self, timeout_ms: int = SHUTDOWN_TIMEOUT_MS) -> None:
-        """Completes the requests in process, for `timeout_ms` at most, then closes the logs cleanly."""
+    async def shutdown(self, timeout_ms: int = SHUTDOWN_TIMEOUT_MS, *, is_controlled: bool = True) -> None:
+        """Completes the requests in process, for `timeout_ms` at most, then closes the logs cleanly. Only a controlled shutdown
+        moves its leaders first."""
         _log.info("[BrokerServer id=%d] shutting down", self.broker.broker_id)
         self.observed.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
-        if self._cluster is not None and self.config.flag("controlled.shutdown.enable"):
+        if is_controlled and self._cluster is not None and self.config.flag("controlled.shutdown.enable"):
             from barnabas.broker.cluster.controlled_shutdown import controlled_shutdown
 
             await controlled_shutdown(self.broker, self._cluster, self.config)

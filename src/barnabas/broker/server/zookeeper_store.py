@@ -9,7 +9,7 @@ from typing import Final
 from barnabas.broker.config import BrokerConfig
 from barnabas.config_def import InvalidConfig
 from barnabas.metadata.zookeeper.access import of_creator, open_to_all
-from barnabas.metadata.zookeeper.address import parse
+from barnabas.metadata.zookeeper.address import of_socket, parse
 from barnabas.metadata.zookeeper.digest_md5 import SaslUser
 from barnabas.metadata.zookeeper.session import ZooKeeperOptions
 from barnabas.metadata.zookeeper.tree import ZooKeeperTree
@@ -21,6 +21,7 @@ from barnabas.security.tls.settings import TlsSettings
 # one of these environment variables: for SASL with DIGEST-MD5, and for ZooKeeper's own scheme `digest`, which needs no users there.
 SASL_VARIABLE: Final = "BARNABAS_ZOOKEEPER_SASL"
 CREDENTIALS_VARIABLE: Final = "BARNABAS_ZOOKEEPER_DIGEST"
+LOCAL_IN_FLIGHT_MAX: Final = 1000  # requests to the parent: writes that arrive together share one commit
 
 _TLS: Final = (
     "zookeeper.ssl.cipher.suites",
@@ -57,6 +58,19 @@ def zookeeper_tree(config: BrokerConfig, random: Random) -> ZooKeeperTree:
             sasl=sasl,
             tls=_tls(config).current if config.flag("zookeeper.ssl.client.enable") else None,
             random=random,
+        )
+    )
+
+
+def parent_tree(socket_path: str, config: BrokerConfig) -> ZooKeeperTree:
+    """The store that the parent process serves on a Unix socket."""
+    session_timeout_ms = config.number("zookeeper.session.timeout.ms")
+    return ZooKeeperTree(
+        ZooKeeperOptions(
+            of_socket(socket_path),
+            session_timeout_ms=session_timeout_ms,
+            connection_timeout_ms=config["zookeeper.connection.timeout.ms"] or session_timeout_ms,
+            in_flight_max=LOCAL_IN_FLIGHT_MAX,
         )
     )
 

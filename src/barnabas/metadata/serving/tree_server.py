@@ -59,7 +59,7 @@ class ServedSession:
 
 
 class TreeServer:
-    """`now_ms` in every call is monotonic. All calls come from one thread."""
+    """`monotonic_ms` is the time in every call. All calls come from one thread."""
 
     def __init__(self, tree: LocalTree, random: Random) -> None:
         self._tree = tree
@@ -72,17 +72,17 @@ class TreeServer:
     def session_count(self) -> int:
         return len(self._sessions)
 
-    def received(self, connection: ServedConnection, frames: Sequence[bytes], now_ms: int) -> None:
+    def received(self, connection: ServedConnection, frames: Sequence[bytes], monotonic_ms: int) -> None:
         """Answers frames that came together. Consecutive writes share one commit. Raises Malformed: the caller ends the connection."""
         if not frames:
             return
         served = self._connected.get(connection)
         if served is None:
-            served = self._connect(connection, frames[0], now_ms)
+            served = self._connect(connection, frames[0], monotonic_ms)
             frames = frames[1:]
             if served is None:
                 return
-        served.deadline_ms = now_ms + served.timeout_ms
+        served.deadline_ms = monotonic_ms + served.timeout_ms
         _Answers(self, self._tree, served, connection).answer(frames)
 
     def lost(self, connection: ServedConnection) -> None:
@@ -92,16 +92,16 @@ class TreeServer:
             served.connection = None
             served.session.forget_watches()
 
-    def tick(self, now_ms: int) -> None:
+    def tick(self, monotonic_ms: int) -> None:
         """Ends the sessions of clients that were silent for too long. A tick that is late itself, as after this process was suspended,
         gives every client the time that was missed: what it has sent meanwhile is not read yet."""
-        last_ms, self._last_tick_ms = self._last_tick_ms, now_ms
-        late_ms = 0 if last_ms is None else now_ms - last_ms - TICK_MS
+        last_ms, self._last_tick_ms = self._last_tick_ms, monotonic_ms
+        late_ms = 0 if last_ms is None else monotonic_ms - last_ms - TICK_MS
         if late_ms > TICK_MS:
             for served in self._sessions.values():
                 served.deadline_ms += late_ms
         for session_id, served in list(self._sessions.items()):
-            if now_ms >= served.deadline_ms:
+            if monotonic_ms >= served.deadline_ms:
                 log.warning("Session 0x%x has expired: its process was silent for %d ms", session_id, served.timeout_ms)
                 self.end_session(served)
 
@@ -127,10 +127,10 @@ class TreeServer:
         for served in list(self._sessions.values()):
             self.end_session(served)
 
-    def _connect(self, connection: ServedConnection, frame: bytes, now_ms: int) -> ServedSession | None:
+    def _connect(self, connection: ServedConnection, frame: bytes, monotonic_ms: int) -> ServedSession | None:
         request = server_wire.connect_request(frame)
         timeout_ms = min(max(request.timeout_ms, TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
-        served = self._new(connection, timeout_ms, now_ms) if request.session_id == 0 else self._renewed(connection, request)
+        served = self._new(connection, timeout_ms, monotonic_ms) if request.session_id == 0 else self._renewed(connection, request)
         if served is None or served.session is None:
             connection.send(server_wire.expired(request.has_read_only))
             connection.end()
@@ -140,11 +140,11 @@ class TreeServer:
         connection.send(server_wire.connected(timeout_ms, served.session.session_id, served.password, request.has_read_only))
         return served
 
-    def _new(self, connection: ServedConnection, timeout_ms: int, now_ms: int) -> ServedSession | None:
+    def _new(self, connection: ServedConnection, timeout_ms: int, monotonic_ms: int) -> ServedSession | None:
         if len(self._sessions) >= SESSIONS_MAX:
             log.warning("A client was refused: there are %d sessions, the limit", SESSIONS_MAX)
             return None
-        served = ServedSession(self._random.randbytes(PASSWORD_BYTES), timeout_ms, connection.process, now_ms, connection)
+        served = ServedSession(self._random.randbytes(PASSWORD_BYTES), timeout_ms, connection.process, monotonic_ms, connection)
         served.session = self._tree.open_session_now(served.notify)
         self._sessions[served.session.session_id] = served
         return served

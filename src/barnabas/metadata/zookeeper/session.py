@@ -144,6 +144,11 @@ class ZooKeeperSession:
             self._task.cancel()
             await asyncio.wait({self._task})
 
+    def abandon(self) -> None:
+        """Ends the session on this side only. Requests that wait fail."""
+        self._is_closing = True
+        self._end(SessionState.CLOSED)
+
     # One connection after the other
 
     async def _live(self) -> None:

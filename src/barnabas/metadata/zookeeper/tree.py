@@ -34,6 +34,11 @@ class ZooKeeperTree:
             await session.close()
         self._sessions.clear()
 
+    def abandon(self) -> None:
+        """Ends all sessions without the servers, which do not come back: requests that wait fail at once."""
+        for session in self._sessions:
+            session.abandon()
+
     async def _make_chroot(self) -> None:
         """Uses a session of its own, without a chroot."""
         chroot = self._options.ensemble.chroot
