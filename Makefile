@@ -21,7 +21,7 @@ export BARNABAS_EXPECT := $(FORM)
 # With bytecode kept, a process of a test run neither compiles the modules nor rewrites the assertions of 500 test files again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run install install-check test check quick lint unit unit-pure suite integration bench crash chaos soak throttle quotas moves transactions simulate spark-crash fuzz fuzz-console attack authorization-matrix secured-clients kafka-metrics kafka protocol clean
+.PHONY: help run install install-check test check quick lint unit unit-pure suite integration bench crash chaos soak processes throttle quotas moves transactions simulate spark-crash fuzz fuzz-console attack authorization-matrix secured-clients kafka-metrics kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -87,6 +87,9 @@ chaos: $(VENV)/tested kafka  ## 150 faults of a cluster, 100 of them kills, then
 
 soak: $(VENV)/plotted  ## A mixed load on three brokers with restarts; memory, descriptors and latencies must stay flat: make soak MINUTES=60
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --plot $(or $(PLOT),docs/soak.png)
+
+processes: $(VENV)/tested  ## Kill a broker process of a machine under load, again and again: make processes KILLS=20
+	BARNABAS_PROCESS_KILLS=$(or $(KILLS),20) $(BIN)/pytest -q --timeout 3600 tests/integration/test_processes.py
 
 throttle: $(VENV)/tested kafka  ## A throttled reassignment under load keeps to its rate: make throttle RATE=2000000 MEGABYTES=80
 	$(BIN)/python -m tests.integration.cluster.throttle --rate $(or $(RATE),2000000) --megabytes $(or $(MEGABYTES),80)

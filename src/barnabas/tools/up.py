@@ -1,7 +1,7 @@
 """Run a broker on this machine, ready for clients on it, with nothing to set up.
 
 For a laptop and for tests: one node, one listener, data in the user's data directory, and replication factors that one node can keep. With
-`--brokers N` it is a cluster of N brokers in one process.
+`--processes N` it has a process for each of N brokers, to use all cores; with `--brokers N` it is a cluster of N brokers in one process.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from barnabas.storage.directory.log_dir import SECURE_DIR
 from barnabas.storage.directory.meta_properties import MetaPropertiesFile
 from barnabas.storage.disk.files import Files
 from barnabas.tools.command_line.exit_codes import CannotRun, ExitCode
+from barnabas.tools.processes.process_count import add_process_option
 from barnabas.tools.running.broker_count import broker_count
 from barnabas.tools.running.console_child import ConsoleChild, add_console_options, console_options, port_number
 from barnabas.tools.running.data_home import data_home, refuse_other_layout
 from barnabas.tools.running.overrides import Overrides, read_overrides
-from barnabas.tools.running.run import Serve, run, serve
+from barnabas.tools.running.run import Serve, no_usage, run, serve
 from barnabas.tools.running.run_options import add_run_options
 from barnabas.tools.running.secured import Secured, is_secured, prepare
 from barnabas.tools.running.settings import Settings, settings
@@ -43,6 +44,8 @@ _ONE_NODE: Final = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
+# Of several brokers in one process. They stop together: no other broker can take over leadership.
+_ONE_PROCESS: Final = {"controlled.shutdown.enable": "false"}
 
 # The names of settings in error texts, and the options of this command for them.
 _OPTIONS: Final = {
@@ -60,7 +63,8 @@ _OPTIONS: Final = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    given = build_parser().parse_args(arguments)
+    parser = build_parser()
+    given = parser.parse_args(arguments)
     overridden: set[str] = set()
 
     @cache  # read once for all brokers: the file may be a pipe
@@ -69,9 +73,20 @@ def main(arguments: Sequence[str]) -> int:
         overridden.update(read.properties)
         return read
 
-    serve_with = _several(given, overrides) if given.brokers > 1 else _one(given)
+    if given.processes is not None and given.brokers > 1:
+        parser.error("--processes and --brokers are both several brokers: give one of them")
+    if given.processes is not None and given.processes > 1:
+        serve_with = _processes(given, overrides)
+    else:
+        serve_with = _several(given, overrides) if given.brokers > 1 else _one(given)
+
+    def make_settings() -> Settings:
+        if given.processes is not None:
+            _fit(given, arguments, overrides())
+        return _settings(given, overrides())
+
     return run(
-        lambda: _settings(given, overrides()),
+        make_settings,
         given.log_level,
         given.log_format,
         serve_with,
@@ -85,7 +100,14 @@ def build_parser() -> ArgumentParser:
     parser.add_argument("--port", type=port_number, default=9092, help="0 takes any that is free; default: %(default)s")
     parser.add_argument("--host", default="localhost", help="the name or address to listen on, IPv6 too; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", default=None, help=f"default: {data_home()}")
-    parser.add_argument("--brokers", type=broker_count, default=1, metavar="N", help="a cluster of so many, on ports from --port on")
+    parser.add_argument(
+        "--brokers",
+        type=broker_count,
+        default=1,
+        metavar="N",
+        help="a cluster of so many in one process, for tests: on ports from --port on",
+    )
+    add_process_option(parser)
     parser.add_argument(
         "--secure",
         action="store_true",
@@ -123,6 +145,55 @@ def _several(given: Namespace, overrides: Callable[[], Overrides]) -> Serve:
     return serve_all
 
 
+def _processes(given: Namespace, overrides: Callable[[], Overrides]) -> Serve:
+    """As `_several`, with a process for each broker. The parent has the metadata store."""
+
+    async def serve_all(first: BrokerConfig, log_format: str) -> int:
+        from barnabas.broker.config.metrics_listener import MetricsListener
+        from barnabas.metadata.embedded import STORE_NAME
+        from barnabas.tools.processes.parent import serve_processes
+        from barnabas.tools.processes.process_plan import ProcessPlan
+        from barnabas.tools.processes.process_settings import check_ports
+
+        data = os.path.dirname(first.log_dirs[0])
+        configs = [first, *(_settings(given, overrides(), number).config for number in range(2, given.processes + 1))]
+        check_ports(configs)
+        secured = _secured(given) if given.secure else None
+        plan = ProcessPlan(
+            configs,
+            (data,),
+            _layout(given, data),
+            f"{data}/{STORE_NAME}",
+            given.log_level,
+            log_format,
+            given.logs,
+            () if secured is None else secured.new_users,
+            MetricsListener("localhost", METRICS_PORT) if secured is None and given.port else None,
+        )
+        return await serve_processes(plan, no_usage if secured is None else secured.usage, _console(given))
+
+    return serve_all
+
+
+def _layout(given: Namespace, data: str) -> Layout:
+    if given.processes is None:
+        return Layout(given.brokers)
+    from barnabas.tools.processes.resizing import process_layout
+
+    return process_layout(data, given.processes)
+
+
+def _fit(given: Namespace, arguments: Sequence[str], overrides: Overrides) -> None:
+    """Converts data of another number of brokers to that of --processes."""
+    from barnabas.metadata.embedded import STORE_NAME
+    from barnabas.tools.processes.resizing import fit
+
+    if "log.dirs" in overrides.properties:
+        raise CannotRun(ExitCode.INVALID_CONFIG, "--processes makes a directory for each process: name the one around them by --data")
+    data = _data(given)
+    fit((data,), f"{data}/{STORE_NAME}", given.processes, FIRST_NODE, ["up", *arguments, "--no-console"])
+
+
 def _one(given: Namespace) -> Serve:
     async def serve_one(config: BrokerConfig, log_format: str) -> int:
         if not given.secure:
@@ -155,7 +226,7 @@ def _settings(given: Namespace, overrides: Overrides, number: int = 1) -> Settin
     if "," in data:
         raise CannotRun(ExitCode.INVALID_CONFIG, f"--data {data}: log.dirs is a list with commas, so a directory's name cannot have one")
     if "log.dirs" not in overrides.properties:
-        refuse_other_layout(data, Layout(given.brokers))
+        refuse_other_layout(data, _layout(given, data))
     remarks = overrides.remarks
     if given.secure:
         if number == 1 and not is_secured(data) and find_layout(Files(), data) is not None:
@@ -165,7 +236,8 @@ def _settings(given: Namespace, overrides: Overrides, number: int = 1) -> Settin
             ExitCode.INVALID_CONFIG,
             f"the data in {data} is secured: start it with --secure, or remove {data}/{SECURE_DIR} to open it to everybody on this machine",
         )
-    own = _one_of_several(given, number, data) if given.brokers > 1 else _single(given, overrides, data)
+    layout = _layout(given, data)
+    own = _single(given, overrides, data) if layout.is_single else _one_of_several(given, layout, number, data)
     made = settings({**_ONE_NODE, **own, **overrides.properties}, remarks)
     if given.secure:
         _require_secured(made.config)
@@ -179,8 +251,7 @@ def _single(given: Namespace, overrides: Overrides, data: str) -> dict[str, str]
     return own
 
 
-def _one_of_several(given: Namespace, number: int, data: str) -> dict[str, str]:
-    layout = Layout(given.brokers)
+def _one_of_several(given: Namespace, layout: Layout, number: int, data: str) -> dict[str, str]:
     factor, in_sync = str(layout.replication_factor), str(layout.min_in_sync)
     return {
         "log.dirs": f"{data}/{layout.node_dir(number)}",
@@ -192,7 +263,7 @@ def _one_of_several(given: Namespace, number: int, data: str) -> dict[str, str]:
         "transaction.state.log.min.isr": in_sync,
         "share.coordinator.state.topic.replication.factor": factor,
         "share.coordinator.state.topic.min.isr": in_sync,
-        "controlled.shutdown.enable": "false",  # all brokers stop together: no other broker can take over leadership
+        **(_ONE_PROCESS if given.processes is None else {"broker.rack": socket.gethostname()}),
     }
 
 
@@ -202,7 +273,9 @@ def _listener(given: Namespace, port: int, number: int) -> dict[str, str]:
     if _is_every_address(host):  # clients cannot connect to a wildcard address: advertise the name of this machine
         own["advertised.listeners"] = f"{protocol}://{host_and_port(socket.gethostname(), port)}"
     if port:  # with port 0 there may be many brokers
-        own["metrics.listener"] = f"{'https' if given.secure else 'http'}://localhost:{METRICS_PORT + number - 1}"
+        # The health of several processes together has the first port, unless it is secured.
+        offset = number - (given.processes in (None, 1) or given.secure)
+        own["metrics.listener"] = f"{'https' if given.secure else 'http'}://localhost:{METRICS_PORT + offset}"
         if given.secure:
             own["metrics.listener.authentication"] = "basic"
     return own | (_secured(given).broker_settings if given.secure else {})

@@ -42,10 +42,11 @@ def config(
     port: int = 9092,
     override: tuple[str, ...] = (),
     brokers: int = 1,
+    processes: int | None = None,
     number: int = 1,
     secure: bool = False,
 ) -> BrokerConfig:
-    given = Namespace(host=host, port=port, data=str(data), brokers=brokers, secure=secure)
+    given = Namespace(host=host, port=port, data=str(data), brokers=brokers, processes=processes, secure=secure)
     return up._settings(given, Overrides(parse_overrides(override)), number).config
 
 
@@ -192,7 +193,7 @@ def test_secured_data_is_not_opened_without_saying_so(tmp_path: Path) -> None:
 
 def test_open_data_that_becomes_secured_is_told(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=c\n")
-    given = Namespace(host="localhost", port=9092, data=str(tmp_path), brokers=1, secure=True)
+    given = Namespace(host="localhost", port=9092, data=str(tmp_path), brokers=1, processes=None, secure=True)
     assert any("was open until now" in remark for remark in up._settings(given, Overrides({})).remarks)
     assert not any("was open until now" in remark for remark in up._settings(given, Overrides({})).remarks)
 
@@ -200,3 +201,21 @@ def test_open_data_that_becomes_secured_is_told(tmp_path: Path) -> None:
 def test_an_open_listener_is_refused_beside_secure(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match=r"PLAINTEXT://.* is not secured: use SASL_SSL, or start without --secure"):
         config(tmp_path, override=("listeners=SASL_SSL://localhost:0,PLAINTEXT://localhost:1",), secure=True)
+
+
+def test_each_process_has_a_directory_a_port_and_the_rack_of_this_machine(tmp_path: Path) -> None:
+    second = config(tmp_path, processes=3, number=2)
+    assert second.log_dirs == (f"{tmp_path}/broker-2",)
+    assert [str(listener) for listener in second.listeners] == ["PLAINTEXT://localhost:9093"]
+    assert (second.broker_id, second.text("broker.rack")) == (2, socket.gethostname())
+    assert second.number("default.replication.factor") == 1
+    assert second.flag("controlled.shutdown.enable")
+
+
+def test_processes_and_brokers_are_not_given_together(up_fails: UpFails) -> None:
+    assert "give one of them" in up_fails(ExitCode.USAGE, "--processes", "2", "--brokers", "2")
+
+
+def test_processes_have_directories_of_their_own(tmp_path: Path, up_fails: UpFails) -> None:
+    said = up_fails(ExitCode.INVALID_CONFIG, "--processes", "2", "--override", f"log.dirs={tmp_path}")
+    assert "--data" in said

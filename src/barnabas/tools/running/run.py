@@ -124,7 +124,7 @@ async def serve(
         start_console(console, [server])
         reporting = asyncio.ensure_future(report_status(server, notify)) if os.environ.get("NOTIFY_SOCKET") else None
         failed = server.failed
-        await _either(failed, stop.first)
+        await either(failed, stop.first)
         if reporting is not None:
             reporting.cancel()
     finally:
@@ -132,10 +132,15 @@ async def serve(
         if console is not None:
             await console.stop()
         await shut_down(server, stop)
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # everything is closed: another signal must not change the exit code
+        ignore_signals()
     if failed.done():
-        raise _why_it_failed(failed.result(), config)
+        raise why_it_failed(failed.result(), config)
     return ExitCode.STOPPED
+
+
+def ignore_signals() -> None:
+    """Once everything is closed, another signal must not change the exit code."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
 
 
 def enable_collector() -> None:
@@ -143,24 +148,24 @@ def enable_collector() -> None:
     gc.enable()
 
 
-def _why_it_failed(error: BaseException, config: BrokerConfig) -> BaseException:
+def why_it_failed(error: BaseException, config: BrokerConfig) -> BaseException:
     if not isinstance(error, AllLogDirsFailed):
         return error
     advice = f"check the disks of {', '.join(config.log_dirs)} and start it again"
     return CannotRun(ExitCode.LOG_DIRS_FAILED, f"every log directory has failed ({error}); {advice}")
 
 
-async def shut_down(server: BrokerServer, stop: StopSignals) -> None:
+async def shut_down(server: BrokerServer, stop: StopSignals, *, is_controlled: bool = True) -> None:
     """Shuts down with the server's own timeouts, or at once on a second signal."""
-    shutting_down = asyncio.ensure_future(server.shutdown())
-    await _either(shutting_down, stop.second)
+    shutting_down = asyncio.ensure_future(server.shutdown(is_controlled=is_controlled))
+    await either(shutting_down, stop.second)
     if not shutting_down.done():
         _log.warning("Second stop signal: the broker closes all connections and does not wait for requests")
         await server.sockets.shutdown(QUICK_TIMEOUT_MS)
     await shutting_down
 
 
-async def _either(one: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
+async def either(one: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
     await asyncio.wait((one, other), return_when=asyncio.FIRST_COMPLETED)
 
 
@@ -219,13 +224,12 @@ def _announce(server: BrokerServer, config: BrokerConfig, log_format: str, usage
     consoles = [] if console is None else console.announce()
     if log_format == "text":
         about = f"cluster {cluster_id}, node {node_id}, data in {', '.join(config.log_dirs)}"
-        print_banner(addresses, about, usage, [server], consoles)
+        print_banner(addresses, about, usage, metrics_addresses([server]), consoles)
     print(f"ready listeners={listening} node.id={node_id} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
     notify("READY=1")
 
 
-def print_banner(addresses: str, about: str, usage: Usage, servers: Sequence[BrokerServer], consoles: Sequence[str] = ()) -> None:
-    metrics = metrics_addresses(servers)
+def print_banner(addresses: str, about: str, usage: Usage, metrics: Sequence[str], consoles: Sequence[str] = ()) -> None:
     shown = [f"metrics at {', '.join(f'{address}/metrics' for address in metrics)}"] if metrics else []
     how = usage(addresses.partition(",")[0], metrics[0] if metrics else None)
     lines = [f"Barnabas is ready at {addresses}", about, *consoles, *shown, *how, "stop it with Ctrl-C"]

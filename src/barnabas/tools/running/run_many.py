@@ -102,6 +102,6 @@ def _announce(
     if log_format == "text":
         log_dirs = ", ".join(log_dir for config in configs for log_dir in config.log_dirs)
         about = f"cluster {cluster_id}, {len(servers)} brokers, data in {log_dirs}"
-        run.print_banner(addresses, about, usage, servers, consoles)
+        run.print_banner(addresses, about, usage, run.metrics_addresses(servers), consoles)
     print(f"ready listeners={listening} node.id={nodes} cluster.id={cluster_id} pid={os.getpid()}", flush=True)
     run.notify("READY=1")

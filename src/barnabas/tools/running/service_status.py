@@ -24,7 +24,12 @@ async def report_status(server: BrokerServer, notify: Callable[[str], None], int
 
 
 def status_of(server: BrokerServer) -> str:
+    problem = problem_of(server)
+    return f"Not ready: {problem}" if problem else "Ready"
+
+
+def problem_of(server: BrokerServer) -> str:
+    """Why the broker is not ready; empty if it is."""
     from barnabas.broker.exposition.health import readiness
 
-    problems = [check.problem for check in readiness(server.observed) if not check.is_good]
-    return f"Not ready: {'; '.join(problems)}" if problems else "Ready"
+    return "; ".join(check.problem for check in readiness(server.observed) if not check.is_good)
