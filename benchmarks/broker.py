@@ -156,8 +156,8 @@ def generate(port: int, mode: str, topic: str, *options: str) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr[-1500:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def _sink_rate(load: Load) -> float:

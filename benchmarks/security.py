@@ -125,6 +125,6 @@ def _handshake_rate(secured: SecuredPeer) -> float:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr[-1500:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    rate: float = found["connections_s"]
+    document: dict[str, Any] = json.loads(done.stdout)
+    rate: float = document["connections_s"]
     return rate

@@ -102,12 +102,12 @@ def _loads(broker: Peer, directory: str, turns: int, records: int) -> Measured:
         too_late.start()
         try:
             for line in process.stdout:
-                each = json.loads(line)
-                if each["rows"] != records:
-                    raise RuntimeError(f"{each['what']} through {each['through']} had {each['rows']} rows, not {records}")
-                print(_said(each), file=sys.stderr, flush=True)
-                if each["turn"] > 0:
-                    measured.setdefault((each["what"], each["through"]), []).append(each)
+                document = json.loads(line)
+                if document["rows"] != records:
+                    raise RuntimeError(f"{document['what']} through {document['through']} had {document['rows']} rows, not {records}")
+                print(_said(document), file=sys.stderr, flush=True)
+                if document["turn"] > 0:
+                    measured.setdefault((document["what"], document["through"]), []).append(document)
         except BaseException:
             process.kill()
             raise

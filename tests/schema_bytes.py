@@ -16,8 +16,8 @@ _TEXTS = ("", "a", "orders", 'quote " and \\', "ß🙂", "tab\tand\x01")
 
 
 def load(file: str) -> dict[str, Schema]:
-    found: dict[str, Schema] = json.loads((SCHEMAS / f"{file}.json").read_text())
-    return found
+    document: dict[str, Schema] = json.loads((SCHEMAS / f"{file}.json").read_text())
+    return document
 
 
 def versions_of(schema: Schema) -> range:

@@ -20,8 +20,8 @@ def named_paths() -> list[str]:
 
 def exists(path: str) -> bool:
     """A path that ends with a slash is a folder."""
-    found = [match for root in NAMED_FROM for match in root.glob(path.rstrip("/"))]
-    return any(match.is_dir() for match in found) if path.endswith("/") else bool(found)
+    matches = [match for root in NAMED_FROM for match in root.glob(path.rstrip("/"))]
+    return any(match.is_dir() for match in matches) if path.endswith("/") else bool(matches)
 
 
 def folders(parent: Path) -> set[str]:

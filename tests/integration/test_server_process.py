@@ -243,13 +243,13 @@ def test_log_files_are_kafkas(tmp_path: Path) -> None:
         assert broker.stop() == ExitCode.STOPPED
     line = requests.splitlines()[0]
     assert re.match(r"\[[-\d]+ [:\d]+,\d{3}\] DEBUG Completed request:\{", line)
-    told = json.loads(line.partition("Completed request:")[2].rpartition(" (")[0])
-    assert told["requestHeader"]["requestApiKeyName"] == "METADATA"
-    assert told["request"]["topics"] == [{"name": "t"}]
-    assert [topic["name"] for topic in told["response"]["topics"]] == ["t"]
+    document = json.loads(line.partition("Completed request:")[2].rpartition(" (")[0])
+    assert document["requestHeader"]["requestApiKeyName"] == "METADATA"
+    assert document["request"]["topics"] == [{"name": "t"}]
+    assert [topic["name"] for topic in document["response"]["topics"]] == ["t"]
     parts = ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs")
-    assert 0 < told["totalTimeMs"] < 1000 * DEADLINE_S
-    assert sum(told[part] for part in parts) == pytest.approx(told["totalTimeMs"], abs=1)
+    assert 0 < document["totalTimeMs"] < 1000 * DEADLINE_S
+    assert sum(document[part] for part in parts) == pytest.approx(document["totalTimeMs"], abs=1)
     assert (logs / "kafka-request.log").read_text() == requests  # switched off again
     changes = (logs / "state-change.log").read_text()
     assert "Changed partition t-0 from NewPartition to OnlinePartition with state LeaderAndIsr(leader=1, " in changes

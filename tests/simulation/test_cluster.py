@@ -125,6 +125,6 @@ def test_a_history_that_went_wrong_says_how_to_see_it_again(capsys: pytest.Captu
     monkeypatch.setattr(command, "play", goes_wrong)
     monkeypatch.setattr(command, "_set_up_log", lambda _: None)
     assert command.main(["--seeds", "8"]) == 1
-    told = capsys.readouterr().out
-    assert "a record is lost" in told and "python -m barnabas.simulation --seeds 8 --log" in told
-    assert "1 went wrong" in told
+    output = capsys.readouterr().out
+    assert "a record is lost" in output and "python -m barnabas.simulation --seeds 8 --log" in output
+    assert "1 went wrong" in output

@@ -35,7 +35,7 @@ def waiting(history: History) -> tuple[SimulatedBroker, dict[TopicPartition, int
     cluster = history.cluster
     controller = cluster.controller
     assert controller is not None
-    broker = next(each for each in cluster.brokers.values() if each is not controller)
+    broker = next(broker for broker in cluster.brokers.values() if broker is not controller)
     broker.kill()
     before = checkpointed(broker)
     assert [before[partition] for partition in history.partitions] == [RECORDS] * len(history.partitions)

@@ -50,10 +50,10 @@ def test_a_client_of_spark_connect_reads_and_writes(our_broker: str, our_topic: 
     environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     ran = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, encoding="utf-8", timeout=TIMEOUT_S)
     assert ran.returncode == 0, ran.stderr[-5000:]
-    told = json.loads(ran.stdout.splitlines()[-1])
-    assert told["session"] == "pyspark.sql.connect.session"
-    assert told["columns"] == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
-    assert told["chosen"] == [[record.key, number] for number, record in enumerate(RECORDS[1::2])][5:]
+    document = json.loads(ran.stdout.splitlines()[-1])
+    assert document["session"] == "pyspark.sql.connect.session"
+    assert document["columns"] == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
+    assert document["chosen"] == [[record.key, number] for number, record in enumerate(RECORDS[1::2])][5:]
     for topic in (copy, streamed):
         assert sorted((record.key, record.value) for record in read(our_broker, topic)) == sorted(
             (record.key, record.value) for record in RECORDS

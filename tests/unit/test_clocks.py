@@ -112,7 +112,7 @@ class Function:
 
 
 def _is_static(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list)
+    return any(isinstance(decorator, ast.Name) and decorator.id == "staticmethod" for decorator in node.decorator_list)
 
 
 def functions_of(path: str, tree: ast.AST, prefix: str = "", in_class: bool = False) -> Iterator[Function]:
@@ -161,7 +161,7 @@ class Reader:
     """Of some source files, given by their paths below the package."""
 
     def __init__(self, sources: dict[str, str]) -> None:
-        self.functions = [each for path, text in sources.items() for each in functions_of(path, ast.parse(text))]
+        self.functions = [function for path, text in sources.items() for function in functions_of(path, ast.parse(text))]
         self._by_name: dict[str, list[Function]] = {}
         for function in self.functions:
             *owner, name = function.name.split(".")
@@ -210,7 +210,9 @@ class Reader:
             if expected and given and expected != given:
                 yield call.lineno, f"{given} is given for {keyword.arg}"
         name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
-        candidates = [each for each in self._by_name.get(name, []) if each.has_rest or len(each.positional) >= len(call.args)]
+        candidates = [
+            function for function in self._by_name.get(name, []) if function.has_rest or len(function.positional) >= len(call.args)
+        ]
         for number, argument in enumerate(call.args):
             given = kind_of(argument)
             kinds = {_kind_of_name(candidate.parameter(number) or "") for candidate in candidates}
@@ -261,9 +263,9 @@ DUE = "class LogManager:\n    def due(self, now_ms, monotonic_ms): ...\n"
         ("def f(self, now_ms):\n    return self._monotonic_ms + 5 <= now_ms", "meet"),
     ],
 )
-def test_a_mistake_is_found(text: str, told: str) -> None:
-    (found,) = Reader({"storage/log_manager.py": DUE, "broker/new.py": text}).mixed()
-    assert found.startswith("broker/new.py:2: ") and told in found
+def test_a_mistake_is_found(text: str, expected: str) -> None:
+    (mixed,) = Reader({"storage/log_manager.py": DUE, "broker/new.py": text}).mixed()
+    assert mixed.startswith("broker/new.py:2: ") and expected in mixed
 
 
 def test_a_new_reader_of_wall_time_is_found() -> None:

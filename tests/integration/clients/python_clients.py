@@ -70,8 +70,8 @@ class Confluent:
     def _start(self, consumer: confluent_kafka.Consumer, topic: str, start: str) -> confluent_kafka.TopicPartition:
         kind, number = place(start)
         if kind == "time":
-            wanted = [confluent_kafka.TopicPartition(topic, 0, number)]
-            found: list[confluent_kafka.TopicPartition] = consumer.offsets_for_times(wanted, timeout=WAIT_S)
+            partitions = [confluent_kafka.TopicPartition(topic, 0, number)]
+            found: list[confluent_kafka.TopicPartition] = consumer.offsets_for_times(partitions, timeout=WAIT_S)
             return found[0]
         return confluent_kafka.TopicPartition(topic, 0, confluent_kafka.OFFSET_BEGINNING if kind == BEGINNING else number)
 

@@ -207,7 +207,7 @@ def check_small_segments(mixed: Cluster) -> None:
 
 def hand_over(mixed: Cluster, described: Description, *brokers: int) -> None:
     """They stop one after the other, the controller last; others lead before they do."""
-    for number in sorted(brokers, key=lambda each: each == described.controller()):
+    for number in sorted(brokers, key=lambda broker: broker == described.controller()):
         stopped: BrokerProcess = mixed.brokers[number]
         assert stopped.stop() == 0
         assert "Controlled shutdown request returned successfully" in stopped.said()

@@ -150,5 +150,5 @@ def enter(connection: Connection) -> Member:
 
 
 def topic_ids(connection: Connection) -> dict[str, Uuid]:
-    found = connection.ask(MetadataRequest([MetadataRequestTopic(name=name) for name in TOPICS]), METADATA_VERSION)
-    return {topic.name: topic.topic_id for topic in found.topics}
+    response = connection.ask(MetadataRequest([MetadataRequestTopic(name=name) for name in TOPICS]), METADATA_VERSION)
+    return {topic.name: topic.topic_id for topic in response.topics}

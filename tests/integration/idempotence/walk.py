@@ -56,7 +56,7 @@ class Teller:
         self._names = Names()
         settings = [CreatableTopicConfig(name, value) for name, value in {**TOPIC, **(config or {})}.items()]
         made = self.connection.ask(CreateTopicsRequest([CreatableTopic(topic, 1, 1, configs=settings)], 30_000), 5)
-        assert [each.error_code for each in made.topics] == [0]
+        assert [topic.error_code for topic in made.topics] == [0]
         self._wait_for_leader()
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class Teller:
 
     def take_down(self, request: Message, answer: Any) -> Any:
         if isinstance(request, DescribeProducersRequest):
-            answer.topics[0].partitions[0].active_producers.sort(key=lambda each: each.producer_id)
+            answer.topics[0].partitions[0].active_producers.sort(key=lambda active_producer: active_producer.producer_id)
         elif isinstance(request, FetchRequest):
             _leave_out_others(answer.responses[0].partitions[0])
         what = type(request).__name__.removesuffix("Request")

@@ -44,6 +44,6 @@ def ask(name: str, bootstrap: str) -> str:
         connection.close()
     results = answer.replica_election_results
     if request.topic_partitions is None:
-        results = sorted(results, key=lambda each: each.topic)  # they come in the order of a hash map
+        results = sorted(results, key=lambda result: result.topic)  # they come in the order of a hash map
     topics = [f"{result.topic} {[text_of(one, Names()) for one in result.partition_result]}" for result in results]
     return "\n".join([f"error {answer.error_code}", *topics])

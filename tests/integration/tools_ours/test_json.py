@@ -73,8 +73,8 @@ def test_what_is_found_is_one_json_document(
     command: str, fields: set[str] | None, bootstrap: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([*command.replace(" B", f" {bootstrap}").split(), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert fields is None or set(found[0] if isinstance(found, list) else found) == fields
+    document = json.loads(capsys.readouterr().out)
+    assert fields is None or set(document[0] if isinstance(document, list) else document) == fields
 
 
 @pytest.mark.parametrize(

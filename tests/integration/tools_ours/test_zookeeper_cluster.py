@@ -70,8 +70,8 @@ def described(place: Place, topic: str, capsys: pytest.CaptureFixture[str]) -> d
     """What the brokers know of it; nothing if they know it not."""
     capsys.readouterr()
     assert cli.main(["topics", "--bootstrap-server", place.bootstrap, "--describe", "--topic", topic, "--if-exists", "--json"]) == 0
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-    return found[0] if found else {}
+    document: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return document[0] if document else {}
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -44,8 +44,8 @@ REPLACEMENTS = [
 def results(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[str, list[list[str]]]:
     """By command: what was printed and what the tree held afterwards, of Kafka's tool and of ours."""
     made = once(tmp_path_factory, worker_id, "zookeeper-tools.json", lambda: json.dumps(_run(tmp_path_factory.mktemp("zk"))))
-    found: dict[str, list[list[str]]] = json.loads(made)
-    return found
+    document: dict[str, list[list[str]]] = json.loads(made)
+    return document
 
 
 @pytest.mark.parametrize("name", [command.name for command in COMMANDS])

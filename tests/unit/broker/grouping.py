@@ -68,8 +68,8 @@ class Groups:
         """Until the group has a coordinator that has loaded it, as clients wait for theirs."""
 
         async def look() -> bool:
-            found, beat = await self.find(group), await self.heartbeat(0, "nobody", group=group)
-            return found.error_code == 0 and beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+            coordinator, beat = await self.find(group), await self.heartbeat(0, "nobody", group=group)
+            return coordinator.error_code == 0 and beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
         await self.until(look)
 

@@ -73,8 +73,8 @@ class Transactions:
         """Until the id has a coordinator that has loaded it, as clients wait for theirs."""
 
         async def look() -> bool:
-            found, described = await self.find(transactional_id), await self.describe(transactional_id)
-            return found.error_code == 0 and described.error_code in (0, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+            coordinator, described = await self.find(transactional_id), await self.describe(transactional_id)
+            return coordinator.error_code == 0 and described.error_code in (0, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
 
         await self.until(look)
 
@@ -170,7 +170,11 @@ def topics_of(partitions: Iterable[tuple[str, int]]) -> list[AddPartitionsToTxnT
 
 
 def errors_of(topics: Iterable[AddPartitionsToTxnTopicResult]) -> Errors:
-    return {(topic.name, each.partition_index): each.partition_error_code for topic in topics for each in topic.results_by_partition}
+    return {
+        (topic.name, partition.partition_index): partition.partition_error_code
+        for topic in topics
+        for partition in topic.results_by_partition
+    }
 
 
 def settings(data: Path, **given: str) -> dict[str, str]:

@@ -102,15 +102,15 @@ def camel(name: str) -> str:
 def test_messages_name_methods_as_python_does() -> None:
     methods = {name for kind in (Producer, Consumer, Admin) for name in dir(kind) if "_" in name.strip("_") and not name.startswith("_")}
     java = {camel(name) for name in methods - {"client_id"}} | {"KafkaProducer", "KafkaConsumer", "KafkaAdminClient"}
-    found = set()
+    java_words = set()
     for path in Path(client.__file__).parent.rglob("*.py"):
         nodes = list(ast.walk(ast.parse(path.read_text())))
         documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         texts = [
             node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation
         ]
-        found |= {(path.name, word) for text in texts for word in re.findall(r"\w+", text) if word in java}
-    assert found == set()
+        java_words |= {(path.name, word) for text in texts for word in re.findall(r"\w+", text) if word in java}
+    assert java_words == set()
 
 
 @pytest.mark.parametrize("kind", [Producer, AsyncProducer, Consumer, AsyncConsumer])

@@ -106,9 +106,9 @@ class RecordingChannel:
 
     def take(self) -> list[str]:
         """What was sent since the last look, each as broker, request and partitions."""
-        told = [f"{broker_id} {described(request)}" for broker_id, request in self.sent]
+        lines = [f"{broker_id} {described(request)}" for broker_id, request in self.sent]
         self.sent.clear()
-        return told
+        return lines
 
     def leader_and_isr(self, broker_id: int) -> dict[TopicPartition, LeaderAndIsrPartitionState]:
         """The last that a broker was told of each partition."""

@@ -69,7 +69,7 @@ async def test_a_deletion_that_waits_for_a_broker_is_written_as_kafka_writes_it(
     replay.written.clear()
     replay.apply([write for write in LOG[marked + 1 : returned + 1] if not is_controllers(write)])
     await replay.world.settle()
-    assert replay.written == [each for each in operations_of(LOG[returned + 1 : completed + 1]) if not concerns(each, "U")]
+    assert replay.written == [operation for operation in operations_of(LOG[returned + 1 : completed + 1]) if not concerns(operation, "U")]
     await replay.close()
 
 
@@ -120,8 +120,8 @@ class WritesNoted(TreeClient):
         return answers
 
 
-def position(found: Callable[[LoggedWrite], bool], after: int = 0) -> int:
-    return next(at for at, write in enumerate(LOG) if at > after and found(write))
+def position(matches: Callable[[LoggedWrite], bool], after: int = 0) -> int:
+    return next(at for at, write in enumerate(LOG) if at > after and matches(write))
 
 
 def is_controllers(write: LoggedWrite) -> bool:
@@ -155,7 +155,7 @@ def as_epoch_1(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def by_path(operations: Sequence[Operation]) -> list[Operation]:
-    return sorted(operations, key=lambda each: each.path)
+    return sorted(operations, key=lambda operation: operation.path)
 
 
 def concerns(operation: Operation, topic: str) -> bool:

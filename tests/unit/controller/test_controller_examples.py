@@ -20,8 +20,8 @@ def leaders(world: World) -> list[int]:
 def in_sync(world: World, number: int, *brokers: int) -> None:
     """As the leader would propose: these brokers have caught up."""
     partition = TopicPartition("T", number)
-    wanted = replace(world.state("T", number), isr=brokers)
-    world.set(paths.topic_partition_state("T", number), encode_partition_state(wanted))
+    state = replace(world.state("T", number), isr=brokers)
+    world.set(paths.topic_partition_state("T", number), encode_partition_state(state))
     context = world.controller.context
     assert context is not None
     known = context.leadership[partition]

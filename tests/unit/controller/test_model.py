@@ -94,7 +94,7 @@ def states_agree_with_what_they_stand_for(known: ControllerContext) -> None:
             assert known.is_replica_online(state.leader, partition)
         elif status is PartitionStatus.NEW:
             assert state is None
-    offline = [each for each, status in known.partition_states.items() if status is PartitionStatus.OFFLINE]
+    offline = [partition for partition, status in known.partition_states.items() if status is PartitionStatus.OFFLINE]
     assert known.offline_partition_count == len(offline)
 
 
@@ -107,7 +107,7 @@ def summary(known: ControllerContext) -> dict[str, object]:
         "topics": set(known.all_topics),
         "ids": dict(known.topic_ids),
         "assignments": {topic: dict(partitions) for topic, partitions in known.assignments.items()},
-        "leaders": {each: (state.leader, state.isr) for each, state in known.leadership.items()},
+        "leaders": {partition: (state.leader, state.isr) for partition, state in known.leadership.items()},
         "partitions": {each: status for each, status in known.partition_states.items() if each.topic not in leaving},
         "replicas": {
             each: status
@@ -125,6 +125,6 @@ def test_every_state_can_be_left_and_reached_by_the_tables() -> None:
 
 
 def context(world: World) -> ControllerContext:
-    found = world.controller.context
-    assert found is not None
-    return found
+    context = world.controller.context
+    assert context is not None
+    return context

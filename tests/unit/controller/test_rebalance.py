@@ -24,13 +24,13 @@ def leaders(world: World) -> list[int]:
 def in_sync_again(world: World, number: int, broker_id: int) -> None:
     """As the leader would propose: the broker has caught up."""
     state = world.state("T", number)
-    wanted = replace(state, isr=(*state.isr, broker_id))
-    world.set(paths.topic_partition_state("T", number), encode_partition_state(wanted))
+    larger = replace(state, isr=(*state.isr, broker_id))
+    world.set(paths.topic_partition_state("T", number), encode_partition_state(larger))
     context = world.controller.context
     assert context is not None
     partition = TopicPartition("T", number)
     known = context.leadership[partition]
-    context.leadership[partition] = replace(known, isr=wanted.isr, partition_epoch=known.partition_epoch + 1)
+    context.leadership[partition] = replace(known, isr=larger.isr, partition_epoch=known.partition_epoch + 1)
 
 
 async def returned(world: World) -> None:

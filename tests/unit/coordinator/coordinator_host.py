@@ -82,7 +82,7 @@ class MemoryLog:
         if self.error is not None:
             raise self.error
         base = self._end(partition)
-        count = sum(found.count for found in read_batches(batch))
+        count = sum(read.count for read in read_batches(batch))
         stamped = base.to_bytes(8, "big") + batch[8:]
         self.batches.setdefault(partition, []).append((base, base + count, stamped))
         return base
@@ -166,7 +166,7 @@ class Host:
         protocol_type: str = "consumer",
     ) -> Answers:
         answers = Answers()
-        wanted = {"range": subscription("t")} if protocols is None else protocols
+        offered = {"range": subscription("t")} if protocols is None else protocols
         request = JoinGroupRequest(
             group,
             session_ms,
@@ -174,7 +174,7 @@ class Host:
             member_id,
             instance,
             protocol_type,
-            [JoinGroupRequestProtocol(name, metadata) for name, metadata in wanted.items()],
+            [JoinGroupRequestProtocol(name, metadata) for name, metadata in offered.items()],
         )
         self.coordinator.join_group(Caller("client", "/127.0.0.1", version), request, answers.append)
         assert all(isinstance(answer, JoinGroupResponse) for answer in answers)
@@ -235,9 +235,9 @@ class Host:
         version: int = 9,
     ) -> Answers:
         answers = Answers()
-        wanted = OffsetCommitRequestPartition(partition, offset, -1, -1, metadata)
+        committed = OffsetCommitRequestPartition(partition, offset, -1, -1, metadata)
         request = OffsetCommitRequest(
-            group, generation, member_id, None, retention_ms, [OffsetCommitRequestTopic(topic, Uuid.ZERO, [wanted])]
+            group, generation, member_id, None, retention_ms, [OffsetCommitRequestTopic(topic, Uuid.ZERO, [committed])]
         )
         self.coordinator.commit_offsets(version, request, answers.append)
         return answers
@@ -247,9 +247,9 @@ class Host:
         answers = Answers()
         request = OffsetFetchRequestGroup(group, topics=[OffsetFetchRequestTopics(topic, Uuid.ZERO, [partition])])
         self.coordinator.fetch_offsets(request, stable, answers.append)
-        found: OffsetFetchResponseGroup = answers.one
-        assert found.error_code == 0
-        return found.topics[0].partitions[0].committed_offset, found.topics[0].partitions[0].error_code
+        answer: OffsetFetchResponseGroup = answers.one
+        assert answer.error_code == 0
+        return answer.topics[0].partitions[0].committed_offset, answer.topics[0].partitions[0].error_code
 
 
 def subscription(*topics: str) -> bytes:

@@ -329,9 +329,9 @@ def test_a_load_that_needs_a_larger_buffer_is_told(caplog: pytest.LogCaptureFixt
     log = MemoryLog()
     Host(log).commit(1, metadata="x" * 4_000)
     Host(log, load_buffer_size=1_000)
-    (told,) = [record.getMessage() for record in caplog.records if "buffer larger" in record.getMessage()]
-    assert told.startswith("Loaded offsets and group metadata from __consumer_offsets-0 with buffer larger (")
-    assert told.endswith(" bytes) than configured offsets.load.buffer.size (1000 bytes)")
+    (message,) = [record.getMessage() for record in caplog.records if "buffer larger" in record.getMessage()]
+    assert message.startswith("Loaded offsets and group metadata from __consumer_offsets-0 with buffer larger (")
+    assert message.endswith(" bytes) than configured offsets.load.buffer.size (1000 bytes)")
 
 
 def test_a_load_without_a_log_is_told(caplog: pytest.LogCaptureFixture) -> None:

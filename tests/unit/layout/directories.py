@@ -75,8 +75,8 @@ class FileStore:
         self.path = f"{DATA}/{STORE_NAME}"
 
     def znodes(self) -> dict[str, str]:
-        found: dict[str, str] = json.loads(self.files.read_bytes(self.path))
-        return found
+        document: dict[str, str] = json.loads(self.files.read_bytes(self.path))
+        return document
 
     def write(self, znodes: Sequence[tuple[str, bytes]]) -> None:
         known = self.znodes() if self.files.exists(self.path) else {}
@@ -93,8 +93,8 @@ class FileStore:
         return asyncio.run(read())
 
     def assignment(self, topic: str) -> dict[int, tuple[int, ...]]:
-        found = decode_topic(topic, self.znodes()[paths.topic(topic)].encode())
-        return {number: partition.replicas for number, partition in found.partitions.items()}
+        assignment = decode_topic(topic, self.znodes()[paths.topic(topic)].encode())
+        return {number: partition.replicas for number, partition in assignment.partitions.items()}
 
     def state(self, topic: str, partition: int) -> PartitionState:
         return decode_partition_state(topic, partition, self.znodes()[paths.topic_partition_state(topic, partition)].encode())
@@ -159,7 +159,7 @@ def records(files: SimulatedFiles) -> dict[str, dict[int, int]]:
     copy = files.process_crash()
     layout = find_layout(copy, DATA)
     assert layout is not None
-    found: dict[str, dict[int, int]] = {}
+    assignments: dict[str, dict[int, int]] = {}
     for node in layout.nodes:
         manager = LogManager(copy, [within(DATA, layout.node_dir(node))], config(), LogManagerConfig(num_recovery_threads_per_data_dir=1))
         manager.load(NOW)
@@ -167,16 +167,16 @@ def records(files: SimulatedFiles) -> dict[str, dict[int, int]]:
         assert meta is not None and (meta.cluster_id, meta.node_id) == (CLUSTER, node)
         for log in manager.logs:
             assert log.topic_id == topic_id(log.partition.topic)
-            found.setdefault(str(log.partition), {})[node] = len(values(log))
+            assignments.setdefault(str(log.partition), {})[node] = len(values(log))
         manager.shutdown(NOW)
-    return found
+    return assignments
 
 
 def tree_of(files: AnyFiles, path: str = DATA) -> list[str]:
     """Every file and directory, by its path."""
-    found = []
+    paths_below = []
     for entry in files.list_dir(path):
-        found.append(f"{path}/{entry.name}")
+        paths_below.append(f"{path}/{entry.name}")
         if entry.is_dir:
-            found += tree_of(files, f"{path}/{entry.name}")
-    return sorted(found)
+            paths_below += tree_of(files, f"{path}/{entry.name}")
+    return sorted(paths_below)

@@ -56,7 +56,7 @@ def test_one_broker_becomes_three_which_replicate_everything() -> None:
 
 
 def test_one_broker_becomes_five_and_the_logs_are_spread() -> None:
-    files = make(1, {"orders": [Partition({1: each}) for each in range(1, 6)]})
+    files = make(1, {"orders": [Partition({1: partition_id}) for partition_id in range(1, 6)]})
     convert(files, 5)
     assert records(files) == {"orders-0": {1: 1}, "orders-1": {2: 2}, "orders-2": {3: 3}, "orders-3": {1: 4}, "orders-4": {1: 5}}
 
@@ -81,8 +81,8 @@ def test_three_brokers_become_two_and_what_was_in_sync_stays_in_sync() -> None:
 
 def test_two_brokers_become_four_and_nothing_moves() -> None:
     files = make(2, TWO)
-    told = convert(files, 4)
-    assert isinstance(told[0], ConversionPlan) and told[0].moved.logs == 0
+    report = convert(files, 4)
+    assert isinstance(report[0], ConversionPlan) and report[0].moved.logs == 0
     assert records(files) == {"orders-0": {1: 5, 2: 5}, "broker-0": {1: 2, 2: 2}}
     assert FileStore(files).assignment("orders")[0][:2] == (1, 2)
     assert len(FileStore(files).assignment("orders")[0]) == 3
@@ -141,9 +141,9 @@ def test_stray_logs_go_along_and_logs_that_no_topic_claims_become_stray() -> Non
     for directory in ("old-0.abc-stray", "gone-1.def-delete", "unknown-0"):
         files.make_dirs(f"{DATA}/broker-3/{directory}")
     convert(files, 1)
-    found = [path.removeprefix(f"{DATA}/") for path in tree_of(files) if path.count("/") == 2]
-    assert {"old-0.abc-stray", "gone-1.def-delete"} <= set(found)
-    assert [name for name in found if name.startswith("unknown-0.") and name.endswith("-stray")]
+    directories = [path.removeprefix(f"{DATA}/") for path in tree_of(files) if path.count("/") == 2]
+    assert {"old-0.abc-stray", "gone-1.def-delete"} <= set(directories)
+    assert [name for name in directories if name.startswith("unknown-0.") and name.endswith("-stray")]
 
 
 def test_what_a_failed_start_left_is_not_in_the_way() -> None:

@@ -19,7 +19,7 @@ def replica(node: int, end: int = 10, epoch: int = 5, high_watermark: int = 10) 
 
 
 def trusted(leader: int, isr: tuple[int, ...], *candidates: Candidate) -> list[int]:
-    return [each.node for each in in_order_of_trust(ORDERS, PartitionState(leader, 5, isr, 1), candidates)]
+    return [replica.node for replica in in_order_of_trust(ORDERS, PartitionState(leader, 5, isr, 1), candidates)]
 
 
 def test_the_leader_comes_first() -> None:
@@ -55,7 +55,7 @@ def test_a_leader_that_lacks_acknowledged_records_is_refused() -> None:
 
 def test_one_replica_becomes_three_with_preferred_leaders_all_around() -> None:
     placed = [spread(1, 3, range(1, 4), first) for first in range(4)]
-    assert [each.replicas for each in placed] == [(1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 2, 3)]
+    assert [placement.replicas for placement in placed] == [(1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 2, 3)]
     assert all(each.homes == {1: 1} for each in placed)
 
 
@@ -89,7 +89,7 @@ def test_the_most_trusted_replicas_are_kept_each_on_a_broker_of_its_own(
     factor = data.draw(st.integers(1, brokers))
     placed = keep(ordered, replicas, factor, range(1, brokers + 1), first)
     assert len(placed.replicas) == len(set(placed.replicas)) == factor
-    assert set(placed.homes) == {each.node for each in ordered[:factor]}
+    assert set(placed.homes) == {candidate.node for candidate in ordered[:factor]}
     assert len(set(placed.homes.values())) == len(placed.homes)
     assert set(placed.homes.values()) <= set(placed.replicas) <= set(range(1, brokers + 1))
     assert all(placed.homes[node] == node for node in placed.homes if node <= brokers)

@@ -62,19 +62,19 @@ def final_state(dump: Path) -> dict[str, DumpedNode]:
 
 
 def writes(dump: Path) -> list[LoggedWrite]:
-    found: list[LoggedWrite] = []
+    writes: list[LoggedWrite] = []
     for line in dump.read_text().split(_LOG_TITLE, 1)[1].splitlines()[1:]:
         entry = _ENTRY.fullmatch(line)
         if entry is None:
             if line.strip():
-                _add(found[-1], line.strip())
+                _add(writes[-1], line.strip())
             continue
         what = entry["what"]
         kind = what.split()[0]
-        found.append(LoggedWrite(entry["session"], kind if kind in ("createSession", "closeSession", "multi", "error") else "one"))
-        if found[-1].kind == "one":
-            _add(found[-1], what)
-    return found
+        writes.append(LoggedWrite(entry["session"], kind if kind in ("createSession", "closeSession", "multi", "error") else "one"))
+        if writes[-1].kind == "one":
+            _add(writes[-1], what)
+    return writes
 
 
 def _add(write: LoggedWrite, what: str) -> None:

@@ -32,7 +32,7 @@ class Client:
 def snapshot(client: Client, path: str) -> dict[str, object]:
     """Everything that can be asked about the tree below a path."""
     names = client.ask(GetChildren(path)).names
-    found: dict[str, object] = {path: (client.ask(GetData(path)), names)}
+    nodes: dict[str, object] = {path: (client.ask(GetData(path)), names)}
     for name in names:
-        found |= snapshot(client, f"{path.rstrip('/')}/{name}")
-    return found
+        nodes |= snapshot(client, f"{path.rstrip('/')}/{name}")
+    return nodes

@@ -33,7 +33,7 @@ class Fixed(Random):
 
 
 def brokers(*ids: int, racks: dict[int, str] | None = None) -> list[BrokerMetadata]:
-    return [BrokerMetadata(each, (racks or {}).get(each)) for each in ids]
+    return [BrokerMetadata(broker_id, (racks or {}).get(broker_id)) for broker_id in ids]
 
 
 def test_the_table_of_five_brokers_and_ten_partitions() -> None:
@@ -68,7 +68,9 @@ def test_three_partitions_of_two_replicas_on_three_brokers() -> None:
 def test_brokers_have_as_many_directories_as_each_other_or_one_more(start: int, shift: int) -> None:
     four_of_two = assign_replicas_to_brokers(brokers(0, 1, 2), 4, 2, Fixed(start, shift))
     three_of_three = assign_replicas_to_brokers(brokers(0, 1, 2), 3, 3, Fixed(start, shift))
-    directories = [Counter(broker for replicas in each.values() for broker in replicas) for each in (four_of_two, three_of_three)]
+    directories = [
+        Counter(broker for replicas in assignment.values() for broker in replicas) for assignment in (four_of_two, three_of_three)
+    ]
     assert [sorted(count.values()) for count in directories] == [[2, 3, 3], [3, 3, 3]]
 
 
@@ -118,7 +120,7 @@ def test_what_cannot_be_placed_is_refused() -> None:
 def clusters(draw: st.DrawFn) -> tuple[list[BrokerMetadata], int, int]:
     count = draw(st.integers(1, 9))
     with_racks = draw(st.booleans())
-    racks = {each: f"r{draw(st.integers(0, 3))}" for each in range(count)} if with_racks else {}
+    racks = {broker_id: f"r{draw(st.integers(0, 3))}" for broker_id in range(count)} if with_racks else {}
     return brokers(*range(count), racks=racks), draw(st.integers(1, 30)), draw(st.integers(1, count))
 
 

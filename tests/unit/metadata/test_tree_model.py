@@ -53,11 +53,11 @@ class Model:
             other[len(prefix) :] for other in self.nodes if other.startswith(prefix) and other != "/" and "/" not in other[len(prefix) :]
         )
 
-    def write(self, session: int, wanted: Sequence[Operation]) -> tuple[str | None, list[tuple[str, str]]]:
+    def write(self, session: int, operations: Sequence[Operation]) -> tuple[str | None, list[tuple[str, str]]]:
         """The name of the error or None, and the changes made."""
         before = self.copied()
         changes: list[tuple[str, str]] = []
-        for operation in wanted:
+        for operation in operations:
             error = self._apply(session, operation, changes)
             if error is not None:
                 self.nodes = before
@@ -141,7 +141,7 @@ class TreeMachine(RuleBasedStateMachine):
         requests = [Multi(wanted)] if as_multi else wanted
         expected: list[str | None] = []
         changes: list[tuple[str, str]] = []
-        for group in [wanted] if as_multi else [[each] for each in wanted]:
+        for group in [wanted] if as_multi else [[operation] for operation in wanted]:
             error, made = self.model.write(session, group)
             expected.append(error)
             changes += made

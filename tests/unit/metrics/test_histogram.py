@@ -28,9 +28,9 @@ def test_quantiles_are_near_those_of_the_samples(seed: int) -> None:
     samples = sorted(int(source.lognormvariate(7, 2)) for _ in range(20_000))
     for sample in samples:
         histogram.record(sample)
-    asked = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-    for quantile, found in zip(asked, quantiles(histogram.counts(), asked), strict=True):
-        assert found == pytest.approx(samples[int(quantile * len(samples)) - 1], rel=0.04)
+    levels = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+    for quantile, value in zip(levels, quantiles(histogram.counts(), levels), strict=True):
+        assert value == pytest.approx(samples[int(quantile * len(samples)) - 1], rel=0.04)
 
 
 def test_every_value_is_counted_in_its_bucket() -> None:

@@ -17,15 +17,15 @@ def frames_of(segments: list[bytes], max_bytes: int = 1 << 20) -> list[bytes]:
     """Feeds the segments through one reused buffer, which is overwritten after each as the loop's is."""
     reader = FrameReader(max_bytes)
     buffer = bytearray(max([len(segment) for segment in segments], default=0))
-    found = []
+    frames_read = []
     for segment in segments:
         buffer[: len(segment)] = segment
         reader.feed(memoryview(buffer)[: len(segment)])
         while (frame := reader.next_frame()) is not None:
-            found.append(frame)
+            frames_read.append(frame)
         reader.keep_rest()
         buffer[:] = b"\xee" * len(buffer)
-    return found
+    return frames_read
 
 
 @settings(deadline=None)
@@ -104,7 +104,7 @@ def test_a_frame_that_is_received_in_place_counts_as_unread() -> None:
 def test_frames_taken_late_or_one_at_a_time_are_the_same(bodies: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(framed(body) for body in bodies)
     reader = FrameReader(1 << 20)
-    found = []
+    frames_read = []
     at = 0
     while at < len(stream):
         size = data.draw(st.integers(1, 50))
@@ -113,11 +113,11 @@ def test_frames_taken_late_or_one_at_a_time_are_the_same(bodies: list[bytes], da
         for _ in range(data.draw(st.integers(0, 3))):
             frame = reader.next_frame()
             if frame is not None:
-                found.append(frame)
+                frames_read.append(frame)
         reader.keep_rest()
     while (frame := reader.next_frame()) is not None:
-        found.append(frame)
-    assert found == bodies
+        frames_read.append(frame)
+    assert frames_read == bodies
     assert reader.unread == 0
 
 

@@ -35,9 +35,9 @@ def test_the_account_is_the_sum_and_within_the_limit_but_for_a_single_one(steps:
         else:
             held[number] = size
             memory.hold(receivers[number], size)
-            for each in [each for each in held if receivers[each].is_stopped]:
-                del held[each]
-                receivers[each] = Receiver()
+            for stopped in [stopped for stopped in held if receivers[stopped].is_stopped]:
+                del held[stopped]
+                receivers[stopped] = Receiver()
         assert memory.used == sum(held.values())
         assert memory.used <= 500 or len(held) == 1
 

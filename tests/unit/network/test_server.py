@@ -424,7 +424,7 @@ async def test_requests_come_through_tls(certificate: Path) -> None:
 
 async def test_a_peer_that_says_goodbye_in_tls_is_no_error(certificate: Path) -> None:
     errors: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, told: errors.append(told))
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
     trusting = ssl.create_default_context(cafile=str(certificate))
     async with serving(Echo(), EndPoint("SSL", "127.0.0.1", 0, SecurityProtocol.SSL), tls=server_tls(certificate)) as server:
         async with client_of(server, "SSL", ssl=trusting) as client:

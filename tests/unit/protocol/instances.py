@@ -29,8 +29,8 @@ TEXTS = ["", "a", "topic-1", "ünïcødé ✓ 𝄞", "x" * 130]
 def class_of(message: MessageSchema, struct: Struct | None = None) -> type[Instance]:
     package = "coordinator_records" if message.name in COORDINATOR_RECORDS else "messages"
     module = import_module(f"barnabas.protocol.{package}.{message.module}")
-    found: type[Instance] = getattr(module, (struct or message.root).name)
-    return found
+    kind_found: type[Instance] = getattr(module, (struct or message.root).name)
+    return kind_found
 
 
 def random_message(name: str, version: int, random: Random, narrow: bool = False) -> Any:

@@ -31,14 +31,14 @@ def main() -> None:
 
     golden: dict[tuple[str, int], dict[str, Any]] = {}
     for release in (OLD_RELEASE, RELEASE):
-        asked = [(name, version) for name, version in VERSIONS if release_of(name, version) == release]
-        questions = [(name, version, random_bytes(name, version, seed)) for name, version in asked for seed in SEEDS]
+        messages = [(name, version) for name, version in VERSIONS if release_of(name, version) == release]
+        questions = [(name, version, random_bytes(name, version, seed)) for name, version in messages for seed in SEEDS]
         for (name, version, raw), answer in zip(questions, ask(release, questions), strict=True):
             if answer.get("bytes") != raw or answer["left"] != 0:
                 raise SystemExit(f"{name} v{version}: {raw} was answered with {answer}")
             if (name, version) not in COMPARED:
                 golden.setdefault((name, version), {"name": name, "version": version, "bytes": raw, "values": answer["values"]})
-        print(f"{release}: {len(questions)} messages in {len(asked)} versions are read and written alike")
+        print(f"{release}: {len(questions)} messages in {len(messages)} versions are read and written alike")
     GOLDEN.write_text("[\n" + ",\n".join(json.dumps(one) for one in golden.values()) + "\n]\n")
 
 

@@ -34,20 +34,20 @@ def test_the_messages_between_controller_and_brokers_are_among_them() -> None:
 
 def differences(name: str, ours: Message, values: dict[str, Any]) -> list[str]:
     """Where our message differs from Kafka's JSON of it, which names the fields that travelled."""
-    found = []
+    differing = []
     fields = {one.kafka_name: one for one in ALL[name].structs[type(ours).__name__].fields}
     for key, theirs in values.items():
         value = getattr(ours, fields[key].attribute)
         if isinstance(value, Records):
             continue  # Kafka leaves them out of its JSON; that they are the same is seen from the bytes
         if isinstance(value, Message):
-            found += differences(name, value, theirs)
+            differing += differences(name, value, theirs)
         elif isinstance(value, list) and value and isinstance(value[0], Message):
             for element, their_element in zip(value, theirs, strict=True):
-                found += differences(name, element, their_element)
+                differing += differences(name, element, their_element)
         elif plain(value) != theirs:
-            found.append(f"{key}: {plain(value)!r} is not {theirs!r}")
-    return found
+            differing.append(f"{key}: {plain(value)!r} is not {theirs!r}")
+    return differing
 
 
 def plain(value: Any) -> Any:

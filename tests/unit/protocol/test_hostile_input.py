@@ -158,7 +158,7 @@ def test_a_frame_of_noise_is_a_request_or_is_refused(frame: bytes) -> None:
 def test_a_damaged_frame_is_a_request_or_is_refused(seed: int) -> None:
     random = Random(seed)
     api = random.choice(list(APIS.values()))
-    version = random.choice([each for each in range(api.lowest_version, api.highest_version + 1) if api.is_offered(each)])
+    version = random.choice([offered for offered in range(api.lowest_version, api.highest_version + 1) if api.is_offered(offered)])
     message = random_message(f"{api.name}Request", version, random)
     client = "" if api.request_header_version(version) == 0 else "client"
     frame = bytearray(b"".join(request_frame(message, api, version, 1, client))[4:])

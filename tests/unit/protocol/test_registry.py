@@ -89,7 +89,7 @@ def test_names_become_python_s(name: str, attribute: str) -> None:
 
 def test_every_exception_has_the_code_and_the_retriability_of_the_table() -> None:
     def subclasses(kind: type[errors.KafkaError]) -> list[type[errors.KafkaError]]:
-        return [kind, *(found for child in kind.__subclasses__() for found in subclasses(child))]
+        return [kind, *(descendant for child in kind.__subclasses__() for descendant in subclasses(child))]
 
     for kind in subclasses(errors.KafkaError):
         if kind.code == ErrorCode.UNKNOWN_SERVER_ERROR:

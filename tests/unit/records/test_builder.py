@@ -109,8 +109,8 @@ def test_any_records_survive_in_v2(given_records: list[RecordTuple], codec: int,
     ensure_valid(data, batch)
     assert (batch.base_offset, batch.last_offset, batch.count) == (base_offset, base_offset + len(given_records) - 1, len(given_records))
     assert batch.max_timestamp == max(record[0] for record in given_records)
-    found = [(record.offset, record.timestamp, record.key, record.value, record.headers) for record in read_records(data, batch)]
-    assert found == [(base_offset + index, *record) for index, record in enumerate(given_records)]
+    contents = [(record.offset, record.timestamp, record.key, record.value, record.headers) for record in read_records(data, batch)]
+    assert contents == [(base_offset + index, *record) for index, record in enumerate(given_records)]
 
 
 @settings(max_examples=60)
@@ -121,8 +121,8 @@ def test_any_records_survive_in_the_old_formats(given_records: list[RecordTuple]
     assert len(batches) == (1 if codec else len(given_records))
     for batch in batches:
         ensure_valid(data, batch)
-    found = [(record.offset, record.timestamp, record.key, record.value) for record in records_of(data)]
-    assert found == [
+    contents = [(record.offset, record.timestamp, record.key, record.value) for record in records_of(data)]
+    assert contents == [
         (base_offset + index, timestamp if magic else -1, key, value) for index, (timestamp, key, value, _) in enumerate(given_records)
     ]
 
@@ -141,8 +141,8 @@ def test_a_copied_record_can_be_given_another_offset() -> None:
     builder = BatchBuilder(base_offset=90)
     for record in records_of(build([(1, b"a", b"b", [("h", b"x")]), (2, None, None, ())])):
         builder.append_record(record, record.offset + 90)
-    found = [(record.offset, record.timestamp, record.key, record.headers) for record in records_of(builder.build())]
-    assert found == [(90, 1, b"a", [("h", b"x")]), (91, 2, None, [])]
+    contents = [(record.offset, record.timestamp, record.key, record.headers) for record in records_of(builder.build())]
+    assert contents == [(90, 1, b"a", [("h", b"x")]), (91, 2, None, [])]
 
 
 def test_the_base_timestamp_is_the_first_records_and_the_greatest_is_kept_beside_it() -> None:

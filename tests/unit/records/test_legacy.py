@@ -228,9 +228,9 @@ def dumped_records(topic: str) -> list[dict[str, str]]:
         r"batchSize: (?P<size>\d+) magic: (?P<magic>\d) compressType: (?P<codec>\w+) position: (?P<position>\d+) .*?isvalid: true"
         r"(?: key: (?P<key>\S*))?(?: payload: (?P<payload>.*))?$"
     )
-    found = [pattern.match(line) for line in (GOLDEN / topic / "DUMP.txt").read_text().splitlines() if line.startswith("| offset")]
-    assert found
-    return [match.groupdict("") for match in found if match]
+    matches = [pattern.match(line) for line in (GOLDEN / topic / "DUMP.txt").read_text().splitlines() if line.startswith("| offset")]
+    assert matches
+    return [match.groupdict("") for match in matches if match]
 
 
 def segments(topic: str) -> list[bytes]:
@@ -240,12 +240,12 @@ def segments(topic: str) -> list[bytes]:
 def read_as_dumped(data: bytes) -> list[dict[str, str]]:
     """The fields of `dumped_records`, read from a segment."""
     names = {number: name for name, number in TIMESTAMP_TYPES.items()}
-    found = []
+    records_found = []
     for batch in read_batches(data):
         assert is_valid(data, batch)
         entries = read_batches(legacy.wrapped_entries(data, batch)) if batch.codec else [batch]
         for record, one in zip(legacy.read_records(data, batch), entries, strict=True):
-            found.append(
+            records_found.append(
                 {
                     "offset": str(record.offset),
                     "crc": str(one.crc),
@@ -263,7 +263,7 @@ def read_as_dumped(data: bytes) -> list[dict[str, str]]:
                     "payload": (record.value or b"").decode(),
                 }
             )
-    return found
+    return records_found
 
 
 @pytest.mark.parametrize("topic", OLD_TOPICS)

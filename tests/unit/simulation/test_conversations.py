@@ -18,7 +18,7 @@ class TestConversations:
         self.conversation = self.conversations.begin("clients", "broker-1")
 
     def unanswered(self, since: float = 0.0, longer_than_s: float = 0.0) -> list[str]:
-        return [str(each) for each in self.conversations.unanswered(since, longer_than_s)]
+        return [str(conversation) for conversation in self.conversations.unanswered(since, longer_than_s)]
 
     def test_an_answer_ends_the_first_that_waits(self) -> None:
         self.conversation.client_sent(request(FETCH) + request(METADATA))
@@ -68,9 +68,9 @@ class TestConversations:
         assert len(self.unanswered(since=1.0)) == 1
 
 
-def in_pieces(conversation: Conversation, asked: bytes, answered: bytes) -> None:
-    for at in range(len(asked)):
-        conversation.client_sent(asked[at : at + 1])
+def in_pieces(conversation: Conversation, request: bytes, answered: bytes) -> None:
+    for at in range(len(request)):
+        conversation.client_sent(request[at : at + 1])
     for at in range(len(answered)):
         conversation.server_sent(answered[at : at + 1])
 

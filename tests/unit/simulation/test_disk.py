@@ -35,11 +35,11 @@ def durable_file(disk: SimulatedFiles, path: str, content: bytes) -> AnyFile:
 
 def contents_after_crashes(disk: SimulatedFiles, path: str) -> set[bytes | None]:
     """What the file may hold after a machine crash; None: it is not there."""
-    found: set[bytes | None] = set()
+    contents: set[bytes | None] = set()
     for seed in SEEDS:
         survivor = disk.crash(random.Random(seed))
-        found.add(survivor.read_bytes(path) if survivor.exists(path) else None)
-    return found
+        contents.add(survivor.read_bytes(path) if survivor.exists(path) else None)
+    return contents
 
 
 # -- the same as the real disk
@@ -185,11 +185,11 @@ def outcome_of(work: Callable[[], object]) -> Outcome:
 
 
 def walk(disk: AnyFiles, path: str) -> list[tuple[str, bytes | None]]:
-    found: list[tuple[str, bytes | None]] = []
+    entries: list[tuple[str, bytes | None]] = []
     for entry in disk.list_dir(path):
         child = os.path.join(path, entry.name)
-        found += [(child, None), *walk(disk, child)] if entry.is_dir else [(child, disk.read_bytes(child))]
-    return found
+        entries += [(child, None), *walk(disk, child)] if entry.is_dir else [(child, disk.read_bytes(child))]
+    return entries
 
 
 TestBothDisksAreTheSame = BothDisks.TestCase
@@ -279,8 +279,8 @@ def test_a_crash_keeps_the_first_so_many_of_the_operations_on_names(disk: Simula
     for name in "abc":
         disk.open(f"/{name}", create=True)
     disk.rename("/a", "/d")
-    found = {"".join(entry.name for entry in disk.crash(random.Random(seed)).list_dir("/")) for seed in SEEDS}
-    assert found == {"", "a", "ab", "abc", "bcd"}
+    listings = {"".join(entry.name for entry in disk.crash(random.Random(seed)).list_dir("/")) for seed in SEEDS}
+    assert listings == {"", "a", "ab", "abc", "bcd"}
 
 
 def test_syncing_a_directory_leaves_later_changes_elsewhere_at_risk(disk: SimulatedFiles) -> None:
@@ -289,8 +289,8 @@ def test_syncing_a_directory_leaves_later_changes_elsewhere_at_risk(disk: Simula
     disk.open("/here", create=True)
     disk.open("/x/late", create=True)
     disk.sync_dir("/")
-    found = {tuple(entry.name for entry in disk.crash(random.Random(seed)).list_dir("/x")) for seed in SEEDS}
-    assert found == {("early",), ("early", "late")}
+    listings = {tuple(entry.name for entry in disk.crash(random.Random(seed)).list_dir("/x")) for seed in SEEDS}
+    assert listings == {("early",), ("early", "late")}
 
 
 def test_a_renamed_directory_takes_its_files_along(disk: SimulatedFiles) -> None:
@@ -311,7 +311,7 @@ def test_a_rename_without_a_sync_of_the_data_may_leave_an_empty_or_short_file(di
 
 
 def test_a_crash_anywhere_in_an_atomic_write_leaves_the_old_or_the_new_content() -> None:
-    found: set[bytes] = set()
+    contents: set[bytes] = set()
     for steps in range(1, 8):
         disk = SimulatedFiles()
         disk.write_atomically("/checkpoint", b"old")
@@ -320,9 +320,9 @@ def test_a_crash_anywhere_in_an_atomic_write_leaves_the_old_or_the_new_content()
             disk.write_atomically("/checkpoint", b"new and longer")
             assert contents_after_crashes(disk, "/checkpoint") == {b"new and longer"}
         except SimulatedCrash:
-            found |= {content for content in contents_after_crashes(disk, "/checkpoint") if content is not None}
+            contents |= {content for content in contents_after_crashes(disk, "/checkpoint") if content is not None}
             assert None not in contents_after_crashes(disk, "/checkpoint")
-    assert found == {b"old", b"new and longer"}
+    assert contents == {b"old", b"new and longer"}
 
 
 # -- crashes: in general

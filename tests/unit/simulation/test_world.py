@@ -78,8 +78,8 @@ def connected(places: Places) -> Asking:
         return protocol  # type: ignore[no-any-return]
 
     places.server.run_until_complete(serve(places.server))
-    found: Asking = places.client.run_until_complete(connect())
-    return found
+    client: Asking = places.client.run_until_complete(connect())
+    return client
 
 
 def until(places: Places, condition: Callable[[], bool], limit_s: float = 100) -> None:

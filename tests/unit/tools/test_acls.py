@@ -13,12 +13,12 @@ from barnabas.tools.command_line.options import Options, ShowUsage
 
 
 def rules(line: str) -> dict[tuple[str, str], set[tuple[str, str, str, str]]]:
-    found = acls.rules(Options(acls.OPTIONS, line.split()))
+    parsed = acls.rules(Options(acls.OPTIONS, line.split()))
     return {
         (resource.resource_type.name, resource.name or ""): {
             (entry.principal, entry.host, entry.operation.name, entry.permission_type.name) for entry in entries
         }
-        for resource, entries in found.items()
+        for resource, entries in parsed.items()
     }
 
 
@@ -27,8 +27,8 @@ def test_without_an_operation_everything_is_meant() -> None:
 
 
 def test_principals_hosts_and_operations_multiply() -> None:
-    found = rules("--group g --allow-principal User:a --allow-principal User:b --allow-host h --operation Read --operation Describe")
-    assert found[("GROUP", "g")] == {
+    parsed = rules("--group g --allow-principal User:a --allow-principal User:b --allow-host h --operation Read --operation Describe")
+    assert parsed[("GROUP", "g")] == {
         ("User:a", "h", "READ", "ALLOW"),
         ("User:a", "h", "DESCRIBE", "ALLOW"),
         ("User:b", "h", "READ", "ALLOW"),
@@ -43,8 +43,8 @@ def test_some_may_and_others_may_not() -> None:
 
 
 def test_a_producer_writes_describes_and_creates() -> None:
-    found = rules("--producer --topic t --transactional-id x --allow-principal User:a --idempotent")
-    operations = {resource: {operation for _, _, operation, _ in entries} for resource, entries in found.items()}
+    parsed = rules("--producer --topic t --transactional-id x --allow-principal User:a --idempotent")
+    operations = {resource: {operation for _, _, operation, _ in entries} for resource, entries in parsed.items()}
     assert operations == {
         ("TOPIC", "t"): {"WRITE", "DESCRIBE", "CREATE"},
         ("TRANSACTIONAL_ID", "x"): {"WRITE", "DESCRIBE"},
@@ -53,14 +53,14 @@ def test_a_producer_writes_describes_and_creates() -> None:
 
 
 def test_a_consumer_reads_topic_and_group() -> None:
-    found = rules("--consumer --topic t --group g --allow-principal User:a")
-    operations = {resource: {operation for _, _, operation, _ in entries} for resource, entries in found.items()}
+    parsed = rules("--consumer --topic t --group g --allow-principal User:a")
+    operations = {resource: {operation for _, _, operation, _ in entries} for resource, entries in parsed.items()}
     assert operations == {("TOPIC", "t"): {"READ", "DESCRIBE"}, ("GROUP", "g"): {"READ"}}
 
 
 def test_who_does_both_gets_both() -> None:
-    found = rules("--producer --consumer --topic t --group g --allow-principal User:a")
-    assert {operation for _, _, operation, _ in found[("TOPIC", "t")]} == {"WRITE", "DESCRIBE", "CREATE", "READ"}
+    parsed = rules("--producer --consumer --topic t --group g --allow-principal User:a")
+    assert {operation for _, _, operation, _ in parsed[("TOPIC", "t")]} == {"WRITE", "DESCRIBE", "CREATE", "READ"}
 
 
 def test_a_resource_without_rules_means_all_of_its_rules() -> None:

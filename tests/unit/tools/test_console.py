@@ -89,11 +89,11 @@ def record(key: bytes | None = b"k", value: bytes | None = b"v", headers: tuple[
     return ConsumerRecord("t", 1, 5, 1000, TimestampType.CREATE_TIME, 1, 1, key, value, headers)
 
 
-def printed(each: ConsumerRecord[Any, Any], name: str = f"{CONSUMER}DefaultMessageFormatter", **properties: str) -> bytes:
+def printed(record: ConsumerRecord[Any, Any], name: str = f"{CONSUMER}DefaultMessageFormatter", **properties: str) -> bytes:
     formatter = load_formatter(name)
     formatter.configure({key.replace("_", "."): text for key, text in properties.items()})
     output = io.BytesIO()
-    formatter.write(each, output)
+    formatter.write(record, output)
     return output.getvalue()
 
 

@@ -98,20 +98,20 @@ def test_a_spec_that_cannot_be_read_is_refused(tmp_path: Path, text: str, proble
 
 def test_on_this_machine_tables_are_kept_with_the_project(tmp_path: Path) -> None:
     project = tmp_path / "with a blank"
-    found = settings(submit_arguments(run_options(), project, {}, LOG))
-    assert found["spark.sql.catalogImplementation"] == "hive"
-    assert found["spark.hadoop.javax.jdo.option.ConnectionURL"] == f"jdbc:derby:;databaseName={project}/catalog;create=true"
-    assert found["spark.sql.warehouse.dir"] == (project / "tables").as_uri()
-    assert found["spark.eventLog.dir"] == "file:///tmp/log"
-    assert found["spark.sql.shuffle.partitions"] == str(os.cpu_count())
+    spark_settings = settings(submit_arguments(run_options(), project, {}, LOG))
+    assert spark_settings["spark.sql.catalogImplementation"] == "hive"
+    assert spark_settings["spark.hadoop.javax.jdo.option.ConnectionURL"] == f"jdbc:derby:;databaseName={project}/catalog;create=true"
+    assert spark_settings["spark.sql.warehouse.dir"] == (project / "tables").as_uri()
+    assert spark_settings["spark.eventLog.dir"] == "file:///tmp/log"
+    assert spark_settings["spark.sql.shuffle.partitions"] == str(os.cpu_count())
 
 
 def test_the_project_and_then_the_command_line_have_the_last_word(tmp_path: Path) -> None:
     given = run_options(conf=["spark.eventLog.enabled=false", "spark.x=y"])
-    found = settings(submit_arguments(given, tmp_path, {"spark.sql.warehouse.dir": "s3://w"}, LOG))
-    assert [name for name in found if name.startswith("spark.eventLog.")] == ["spark.eventLog.enabled"]
-    assert found["spark.x"] == "y"
-    assert "spark.sql.warehouse.dir" not in found
+    spark_settings = settings(submit_arguments(given, tmp_path, {"spark.sql.warehouse.dir": "s3://w"}, LOG))
+    assert [name for name in spark_settings if name.startswith("spark.eventLog.")] == ["spark.eventLog.enabled"]
+    assert spark_settings["spark.x"] == "y"
+    assert "spark.sql.warehouse.dir" not in spark_settings
     assert cluster_options(given) == ["--conf", "spark.eventLog.enabled=false", "--conf", "spark.x=y"]
 
 

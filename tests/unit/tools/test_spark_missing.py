@@ -93,6 +93,6 @@ def test_what_is_missing_is_one_line_and_code_1(capsys: pytest.CaptureFixture[st
 
 def test_sparks_workers_are_this_python_and_find_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/of/the/user")
-    found = environment()
-    assert found["PYSPARK_PYTHON"] == sys.executable
-    assert found["PYTHONPATH"].split(os.pathsep) == [str(Path(spark.__file__).parents[3]), "/of/the/user"]
+    variables = environment()
+    assert variables["PYSPARK_PYTHON"] == sys.executable
+    assert variables["PYTHONPATH"].split(os.pathsep) == [str(Path(spark.__file__).parents[3]), "/of/the/user"]

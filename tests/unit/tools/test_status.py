@@ -29,26 +29,26 @@ def test_a_cluster_without_problems_is_healthy() -> None:
 
 
 def test_a_replica_that_is_behind_is_a_warning() -> None:
-    found = health(partition(isr=(1, 2)))
-    assert found.verdict == "WARNING"
-    assert found.problems()[0].text == "1 partition with replicas that are not in sync: t-0"
+    cluster = health(partition(isr=(1, 2)))
+    assert cluster.verdict == "WARNING"
+    assert cluster.problems()[0].text == "1 partition with replicas that are not in sync: t-0"
 
 
 def test_too_few_replicas_for_acks_all_are_critical() -> None:
-    found = health(partition(isr=(1,)))
-    assert found.verdict == "CRITICAL"
-    assert "min.insync.replicas" in found.problems()[0].text
+    cluster = health(partition(isr=(1,)))
+    assert cluster.verdict == "CRITICAL"
+    assert "min.insync.replicas" in cluster.problems()[0].text
 
 
 def test_a_partition_without_a_leader_is_critical_and_told_first() -> None:
-    found = health(partition(isr=(1, 2)), partition("u-1", None))
-    assert found.verdict == "CRITICAL"
-    assert found.problems()[0].text.startswith("1 partition without a leader")
+    cluster = health(partition(isr=(1, 2)), partition("u-1", None))
+    assert cluster.verdict == "CRITICAL"
+    assert cluster.problems()[0].text.startswith("1 partition without a leader")
 
 
 def test_only_some_names_are_told() -> None:
-    found = health(*(partition(f"t-{number}", None) for number in range(8)))
-    assert found.problems()[0].text.endswith("t-0, t-1, t-2, t-3, t-4 and 3 more")
+    cluster = health(*(partition(f"t-{number}", None) for number in range(8)))
+    assert cluster.problems()[0].text.endswith("t-0, t-1, t-2, t-3, t-4 and 3 more")
 
 
 def test_a_partition_with_as_few_replicas_as_it_ever_had_is_not_at_its_minimum() -> None:
@@ -57,17 +57,19 @@ def test_a_partition_with_as_few_replicas_as_it_ever_had_is_not_at_its_minimum()
 
 
 def test_one_replica_is_enough_for_acks_all_where_a_partition_has_one() -> None:
-    found = health(PartitionHealth("t-0", 1, (1,), (1,), 2))
-    assert (found.verdict, found.problems()) == ("HEALTHY", [])
+    cluster = health(PartitionHealth("t-0", 1, (1,), (1,), 2))
+    assert (cluster.verdict, cluster.problems()) == ("HEALTHY", [])
 
 
 def test_a_broker_that_is_down_is_critical_and_shown_as_down() -> None:
-    found = health(partition())
-    found.brokers[1] = BrokerHealth(2, "host2:9092", None, False, 3, 5, None, None, is_down=True)
-    assert found.verdict == "CRITICAL"
-    assert found.problems()[0].text == ("broker 2 is down: host2:9092 refuses connections; it leads 3 partitions until the cluster notices")
-    assert "host2:9092  -     down" in screen(found)
-    assert found.as_json()["brokers"][1]["isDown"] is True
+    cluster = health(partition())
+    cluster.brokers[1] = BrokerHealth(2, "host2:9092", None, False, 3, 5, None, None, is_down=True)
+    assert cluster.verdict == "CRITICAL"
+    assert cluster.problems()[0].text == (
+        "broker 2 is down: host2:9092 refuses connections; it leads 3 partitions until the cluster notices"
+    )
+    assert "host2:9092  -     down" in screen(cluster)
+    assert cluster.as_json()["brokers"][1]["isDown"] is True
 
 
 def test_a_broker_is_down_as_soon_as_its_port_refuses_connections() -> None:
@@ -83,9 +85,9 @@ def test_another_leader_than_the_preferred_one_is_counted() -> None:
 
 
 def test_no_controller_is_critical() -> None:
-    found = health()
-    found.controller = None
-    assert found.verdict == "CRITICAL"
+    cluster = health()
+    cluster.controller = None
+    assert cluster.verdict == "CRITICAL"
 
 
 def test_a_full_disk_is_a_warning_and_an_offline_one_critical() -> None:
@@ -95,14 +97,14 @@ def test_a_full_disk_is_a_warning_and_an_offline_one_critical() -> None:
 
 
 def test_a_metadata_store_that_fails_is_critical() -> None:
-    found = health(log_dirs=[LogDirHealth(1, "/data/barnabas.db", 0, 0, None, None, "I/O error")])
-    assert found.verdict == "CRITICAL"
-    assert found.problems()[0].text.startswith("the metadata store /data/barnabas.db of broker 1 cannot keep changes")
+    cluster = health(log_dirs=[LogDirHealth(1, "/data/barnabas.db", 0, 0, None, None, "I/O error")])
+    assert cluster.verdict == "CRITICAL"
+    assert cluster.problems()[0].text.startswith("the metadata store /data/barnabas.db of broker 1 cannot keep changes")
 
 
 def test_what_could_not_be_asked_is_told() -> None:
-    found = health(unknown={"groups": "Cluster authorization failed."})
-    assert found.problems()[0].text == "groups unknown: Cluster authorization failed."
+    cluster = health(unknown={"groups": "Cluster authorization failed."})
+    assert cluster.problems()[0].text == "groups unknown: Cluster authorization failed."
 
 
 def test_the_screen_shows_all_parts() -> None:
@@ -127,11 +129,11 @@ def test_the_groups_that_are_furthest_behind_come_first() -> None:
 
 
 def test_the_json_names_what_is_wrong() -> None:
-    found = health(partition(isr=(1,)), log_dirs=[LogDirHealth(1, "/d", 0, 0, 10, 5, None)]).as_json()
-    assert found["status"] == "CRITICAL"
-    assert found["underMinIsrPartitions"] == ["t-0"]
-    assert found["logDirs"][0]["freeBytes"] == 5
-    assert found["brokers"][0]["isFenced"] is False
+    cluster = health(partition(isr=(1,)), log_dirs=[LogDirHealth(1, "/d", 0, 0, 10, 5, None)]).as_json()
+    assert cluster["status"] == "CRITICAL"
+    assert cluster["underMinIsrPartitions"] == ["t-0"]
+    assert cluster["logDirs"][0]["freeBytes"] == 5
+    assert cluster["brokers"][0]["isFenced"] is False
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,8 @@ def test_a_time_that_is_neither_is_refused() -> None:
     [("a", [A]), ("b:1", [B]), (":0", [A]), ("b:0-1", []), ("b:0-2", [B]), ("b:1-", [B]), ("b:-1", []), ("a,b", [A, B])],
 )
 def test_rules_take_topics_and_ranges_of_partitions(rules: str, taken: list[TopicPartition]) -> None:
-    found = parse_rules(Options(OFFSET_OPTIONS, ["--topic-partitions", rules]))
-    assert [each for each in (A, B) if any(rule.allows(each) for rule in found)] == taken
+    parsed = parse_rules(Options(OFFSET_OPTIONS, ["--topic-partitions", rules]))
+    assert [partition for partition in (A, B) if any(rule.allows(partition) for rule in parsed)] == taken
 
 
 def test_offsets_to_delete_are_read() -> None:

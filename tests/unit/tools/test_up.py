@@ -60,10 +60,10 @@ def config(
     ],
 )
 def test_it_listens_where_it_is_told_and_says_so_to_clients(tmp_path: Path, host: str, listener: str) -> None:
-    found = config(tmp_path, host)
+    broker_config = config(tmp_path, host)
     assert (
-        [str(each) for each in found.listeners]
-        == [str(advertised_listener) for advertised_listener in found.advertised_listeners]
+        [str(listener) for listener in broker_config.listeners]
+        == [str(advertised_listener) for advertised_listener in broker_config.advertised_listeners]
         == [listener]
     )
 
@@ -83,8 +83,8 @@ def test_a_directory_stays_with_its_node(tmp_path: Path) -> None:
 
 
 def test_an_override_comes_last(tmp_path: Path) -> None:
-    found = config(tmp_path, override=("node.id=3", "num.partitions=6"))
-    assert (found.broker_id, found.number("num.partitions")) == (3, 6)
+    broker_config = config(tmp_path, override=("node.id=3", "num.partitions=6"))
+    assert (broker_config.broker_id, broker_config.number("num.partitions")) == (3, 6)
 
 
 def test_a_directory_with_a_comma_is_refused(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def taken_port() -> tuple[socket.socket, int]:
 def test_a_port_in_use_is_told_with_the_option_for_another(tmp_path: Path, up_fails: UpFails) -> None:
     listening, port = taken_port()
     with listening:
-        told = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--host", "127.0.0.1", "--port", str(port), "--data", str(tmp_path))
-    assert told.endswith("Address already in use; stop what listens there, or set another port with --port\n")
+        error = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--host", "127.0.0.1", "--port", str(port), "--data", str(tmp_path))
+    assert error.endswith("Address already in use; stop what listens there, or set another port with --port\n")
 
 
 def test_what_is_overridden_is_told_by_the_name_of_its_setting(tmp_path: Path, up_fails: UpFails) -> None:
@@ -146,35 +146,35 @@ def test_what_is_overridden_is_told_by_the_name_of_its_setting(tmp_path: Path, u
     listening, port = taken_port()
     with listening:
         override = ("--override", f"listeners=PLAINTEXT://127.0.0.1:{port}")
-        told = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--port", "0", "--data", str(tmp_path / "data"), *override)
-        assert told.endswith("Address already in use; stop what listens there, or set another port in listeners\n")
-    told = up_fails(ExitCode.DISK_UNUSABLE, "--port", "0", "--override", f"log.dirs={tmp_path / 'file'}")
-    assert told.endswith("let this user write there, or name another directory in log.dirs\n")
+        error = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--port", "0", "--data", str(tmp_path / "data"), *override)
+        assert error.endswith("Address already in use; stop what listens there, or set another port in listeners\n")
+    error = up_fails(ExitCode.DISK_UNUSABLE, "--port", "0", "--override", f"log.dirs={tmp_path / 'file'}")
+    assert error.endswith("let this user write there, or name another directory in log.dirs\n")
 
 
 def test_a_misspelt_setting_is_refused_once(tmp_path: Path, up_fails: UpFails) -> None:
-    told = up_fails(ExitCode.INVALID_CONFIG, "--port", "0", "--data", str(tmp_path), "--override", "log.segmnt.bytes=1")
-    assert told == "barnabas: the setting log.segmnt.bytes is not known; did you mean log.segment.bytes?\n"
+    error = up_fails(ExitCode.INVALID_CONFIG, "--port", "0", "--data", str(tmp_path), "--override", "log.segmnt.bytes=1")
+    assert error == "barnabas: the setting log.segmnt.bytes is not known; did you mean log.segment.bytes?\n"
 
 
 def test_a_host_that_is_not_here_is_told_with_the_option_for_it(tmp_path: Path, up_fails: UpFails) -> None:
-    told = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path))
-    assert told.endswith("the host is not an address of this machine, correct --host\n")
+    error = up_fails(ExitCode.ADDRESS_UNAVAILABLE, "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path))
+    assert error.endswith("the host is not an address of this machine, correct --host\n")
 
 
 def test_a_directory_in_use_is_told_with_the_option_for_another(tmp_path: Path, up_fails: UpFails) -> None:
     lock = LogDir(Files(), str(tmp_path))
     try:
-        told = up_fails(ExitCode.DIRECTORY_IN_USE, "--port", "0", "--data", str(tmp_path))
+        error = up_fails(ExitCode.DIRECTORY_IN_USE, "--port", "0", "--data", str(tmp_path))
     finally:
         lock.release()
-    assert told.endswith("is using this directory; stop it, or give this one a directory of its own with --data\n")
+    assert error.endswith("is using this directory; stop it, or give this one a directory of its own with --data\n")
 
 
 def test_a_file_in_place_of_the_directory_is_told_with_the_option_for_another(tmp_path: Path, up_fails: UpFails) -> None:
     (tmp_path / "file").touch()
-    told = up_fails(ExitCode.DISK_UNUSABLE, "--port", "0", "--data", str(tmp_path / "file"))
-    assert told.endswith("Not a directory; name another directory with --data\n")
+    error = up_fails(ExitCode.DISK_UNUSABLE, "--port", "0", "--data", str(tmp_path / "file"))
+    assert error.endswith("Not a directory; name another directory with --data\n")
 
 
 @pytest.mark.parametrize("brokers", [1, 3])

@@ -161,13 +161,13 @@ def test_what_is_only_checked_is_not_made(admin: Admin, name: str) -> None:
 
 def test_topics_fail_one_by_one_in_kafkas_words(admin: Admin, name: str) -> None:
     admin.create_topics([NewTopic(name, 1, 1)]).all()
-    wanted = [
+    topics = [
         NewTopic(name, 1, 1),
         NewTopic(f"{name}/no", 1, 1),
         NewTopic(f"{name}-many", 0, 1),
         NewTopic(f"{name}-set", 1, 1, configs={"no": "1"}),
     ]
-    errors = admin.create_topics(wanted).errors
+    errors = admin.create_topics(topics).errors
     assert [type(error) for error in errors.values()] == [TopicExists, InvalidTopic, InvalidPartitions, InvalidConfig]
     assert [str(error) for error in errors.values()] == [
         f"Topic '{name}' already exists.",

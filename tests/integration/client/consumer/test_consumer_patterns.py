@@ -51,9 +51,9 @@ def test_records_are_processed_in_batches_of_200_and_committed_with_each(bootstr
             waiting += poll_until(consumer, 1)
             if len(waiting) >= 200:
                 consumer.commit_sync()
-                found = consumer.committed(partition)
-                assert found is not None and found.offset == waiting[-1].offset + 1
-                commits.append(found.offset)
+                committed = consumer.committed(partition)
+                assert committed is not None and committed.offset == waiting[-1].offset + 1
+                commits.append(committed.offset)
                 waiting.clear()
         assert commits == [210, 420, 630]
 

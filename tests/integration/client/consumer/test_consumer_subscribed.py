@@ -92,9 +92,9 @@ def test_automatic_commits_happen_within_polls_and_are_of_polls_before(bootstrap
         time.sleep(0.05)  # longer than the interval: the next poll commits first
         poll_until(consumer, 1)
         deadline = time.monotonic() + 20
-        while (found := consumer.committed(partition)) is None:
+        while (committed := consumer.committed(partition)) is None:
             assert time.monotonic() < deadline
-        assert found.offset == 10
+        assert committed.offset == 10
 
 
 def test_an_asynchronous_commit_calls_back_in_a_later_poll_in_order(bootstrap: str, new_topic: TopicMaker) -> None:

@@ -90,9 +90,9 @@ def test_offsets_are_committed_with_the_transaction(line: Line) -> None:
         for record in records:
             line.producer.send(line.target, record.value)
         line.producer.send_offsets_to_transaction(records.next_offsets(), line.consumer.group_metadata())
-    found = line.consumer.committed(TopicPartition(line.source, 0))
-    assert found is not None
-    assert found.offset == records.next_offsets()[TopicPartition(line.source, 0)].offset
+    committed = line.consumer.committed(TopicPartition(line.source, 0))
+    assert committed is not None
+    assert committed.offset == records.next_offsets()[TopicPartition(line.source, 0)].offset
 
 
 @both_protocols

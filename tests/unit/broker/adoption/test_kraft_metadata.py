@@ -74,7 +74,7 @@ def replayed(*records: bytes) -> KraftMetadata:
 
 def kafkas_records(kind: str) -> list[dict[str, object]]:
     matches = re.findall(rf'payload: (\{{"type":"{kind}".*\}})$', (LOG / "DUMP.txt").read_text(), re.MULTILINE)
-    return [json.loads(each)["data"] for each in matches]
+    return [json.loads(match)["data"] for match in matches]
 
 
 def test_topics_are_those_that_kafka_shows() -> None:

@@ -45,8 +45,8 @@ def config(**properties: str) -> BrokerConfig:
     return BrokerConfig.from_properties({name.replace("__", "-").replace("_", "."): text for name, text in properties.items()})
 
 
-def endpoints(found: list[EndPoint]) -> list[str]:
-    return [str(endpoint) for endpoint in found]
+def endpoints(listed: list[EndPoint]) -> list[str]:
+    return [str(endpoint) for endpoint in listed]
 
 
 def refused(properties: dict[str, str], message: str) -> None:

@@ -93,8 +93,8 @@ def defaulted_by(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", BROKER)
 def test_a_setting_of_a_broker_works_or_is_refused_or_is_warned_of(name: str) -> None:
-    found = [works(name), name in REFUSED, name in BROKER_WITHOUT_EFFECT]
-    assert sum(found) == 1, f"{name}: works, is refused, has no effect = {found}"
+    tables = [works(name), name in REFUSED, name in BROKER_WITHOUT_EFFECT]
+    assert sum(tables) == 1, f"{name}: works, is refused, has no effect = {tables}"
 
 
 @pytest.mark.parametrize("name", TOPIC_CONFIGS)

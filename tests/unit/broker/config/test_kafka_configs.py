@@ -45,10 +45,10 @@ def facts_of(key: ConfigKey) -> dict[str, Any]:
 
 
 def expected(name: str, fact: dict[str, Any]) -> dict[str, Any]:
-    wanted = {field: fact[field] for field in ("type", "default", "valid", "importance")}
+    expected = {field: fact[field] for field in ("type", "default", "valid", "importance")}
     if name in OTHER_CHECK:
-        wanted["valid"] = OTHER_CHECK[name]
-    return wanted
+        expected["valid"] = OTHER_CHECK[name]
+    return expected
 
 
 def test_only_what_kraft_cannot_do_without_is_required_by_kafka_and_not_here() -> None:
@@ -95,8 +95,8 @@ def test_a_topic_setting_is_kafkas(name: str) -> None:
 
 
 def test_the_synonyms_of_broker_settings_are_kafkas() -> None:
-    found = {name: list(broker_config_synonyms(name)) for name in FACTS["broker"]}
-    assert {name: names for name, names in found.items() if names != [name]} == FACTS["broker_synonyms"]
+    synonyms = {name: list(broker_config_synonyms(name)) for name in FACTS["broker"]}
+    assert {name: names for name, names in synonyms.items() if names != [name]} == FACTS["broker_synonyms"]
 
 
 def test_every_default_passes_its_own_check() -> None:

@@ -22,10 +22,10 @@ def coordinating(host: Host, **settings: Any) -> Broker:
 
 
 def sent(broker: Broker, request: Message, version: int) -> Asked:
-    asked = Asked(BY_NAME[type(request).__name__.removesuffix("Request")].key, version)
-    frame = b"".join(request_frame(request, asked.api, version, 7, "client"))
-    RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])
-    return asked
+    pending = Asked(BY_NAME[type(request).__name__.removesuffix("Request")].key, version)
+    frame = b"".join(request_frame(request, pending.api, version, 7, "client"))
+    RequestDispatcher(broker).dispatch(pending.exchange, frame[4:])
+    return pending
 
 
 def answered(broker: Broker, request: Message, answer: type[M], version: int) -> M:

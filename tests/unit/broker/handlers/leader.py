@@ -266,11 +266,11 @@ class Leader:
             purgatory.advance(self.clock.steady_ms)
 
     def ask(self, key: int, message: Message, version: int, remote_ip: str = "127.0.0.1", client_id: str = "client") -> Asked:
-        asked = Asked(key, version, remote_ip)
-        frame = b"".join(request_frame(message, asked.api, version, 7, client_id))
-        asked.exchange.size = len(frame) - 4
-        self.dispatcher.dispatch(asked.exchange, frame[4:])
-        return asked
+        pending = Asked(key, version, remote_ip)
+        frame = b"".join(request_frame(message, pending.api, version, 7, client_id))
+        pending.exchange.size = len(frame) - 4
+        self.dispatcher.dispatch(pending.exchange, frame[4:])
+        return pending
 
     def fetch(self, topic: str, offset: int = 0, version: int = 12, **settings: Any) -> Asked:
         return self.ask(api_keys.FETCH, fetch_request(topic, offset, **settings), version)

@@ -40,7 +40,7 @@ def ask(broker: ConfigBroker, *entries: EntryData, validate_only: bool = False, 
 
 def outcomes(response: AlterClientQuotasResponse) -> list[tuple[dict[str, str | None], int, str | None]]:
     return [
-        ({part.entity_type: part.entity_name for part in each.entity}, each.error_code, each.error_message) for each in response.entries
+        ({part.entity_type: part.entity_name for part in entry.entity}, entry.error_code, entry.error_message) for entry in response.entries
     ]
 
 
@@ -51,8 +51,8 @@ def altered(broker: ConfigBroker, entity: Entity, **quotas: float | None) -> Non
 def described(broker: ConfigBroker) -> list[tuple[dict[str, str | None], dict[str, float]]]:
     response: Any = broker.ask("describe_client_quotas", DescribeClientQuotasRequest(), 1)
     return [
-        ({part.entity_type: part.entity_name for part in each.entity}, {value.key: value.value for value in each.values})
-        for each in response.entries
+        ({part.entity_type: part.entity_name for part in entry.entity}, {value.key: value.value for value in entry.values})
+        for entry in response.entries
     ]
 
 

@@ -67,8 +67,12 @@ def test_a_member_is_told_whether_it_is_one(tmp_path: Path, version: int) -> Non
     async def use(groups: Groups) -> None:
         await groups.ready()
         member = await groups.join_alone()
-        asked = [(member.generation_id, member.member_id), (member.generation_id + 1, member.member_id), (member.generation_id, "who")]
-        codes = [(await groups.heartbeat(generation, member_id, version)).error_code for generation, member_id in asked]
+        generations = [
+            (member.generation_id, member.member_id),
+            (member.generation_id + 1, member.member_id),
+            (member.generation_id, "who"),
+        ]
+        codes = [(await groups.heartbeat(generation, member_id, version)).error_code for generation, member_id in generations]
         assert codes == [0, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID]
 
     with_groups(tmp_path, use)
@@ -97,9 +101,9 @@ def test_who_has_left_is_unknown(tmp_path: Path, version: int) -> None:
         else:
             request = LeaveGroupRequest(GROUP, members=[MemberIdentity(member.member_id), MemberIdentity("who")])
         answer = await groups.ask(request, LeaveGroupResponse, version)
-        told = [(each.member_id, each.error_code) for each in answer.members]
+        codes = [(member.member_id, member.error_code) for member in answer.members]
         assert answer.error_code == 0
-        assert told == ([] if version < 3 else [(member.member_id, 0), ("who", ErrorCode.UNKNOWN_MEMBER_ID)])
+        assert codes == ([] if version < 3 else [(member.member_id, 0), ("who", ErrorCode.UNKNOWN_MEMBER_ID)])
         assert (await groups.heartbeat(member.generation_id, member.member_id)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
     with_groups(tmp_path, use)

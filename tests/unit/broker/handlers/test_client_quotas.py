@@ -37,8 +37,8 @@ def produce(leader: Leader, acks: int = 1, size: int = 10_000, version: int = 9,
 
 
 def list_offsets(leader: Leader, partitions: int = 1, version: int = 5) -> Asked:
-    asked = [ListOffsetsPartition(index, timestamp=-1) for index in range(partitions)]
-    return leader.ask(api_keys.LIST_OFFSETS, ListOffsetsRequest(-1, 0, [ListOffsetsTopic("foo", asked)]), version)
+    partitions_asked = [ListOffsetsPartition(index, timestamp=-1) for index in range(partitions)]
+    return leader.ask(api_keys.LIST_OFFSETS, ListOffsetsRequest(-1, 0, [ListOffsetsTopic("foo", partitions_asked)]), version)
 
 
 # Produce
@@ -68,8 +68,8 @@ def test_acks_zero_is_throttled_too(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
         leader.quotas.quota_changed(*QUOTA_ALL, {"producer_byte_rate": 500.0})
-        asked = produce(leader, acks=0)
-        assert asked.is_answered and asked.peer.throttled_until_ms > 9000
+        pending = produce(leader, acks=0)
+        assert pending.is_answered and pending.peer.throttled_until_ms > 9000
 
     with_leader(tmp_path, test)
 
@@ -81,10 +81,10 @@ def test_versions_without_a_throttle_time_are_muted_all_the_same(tmp_path: Path)
         leader.clock.ns_per_reading = 1_000_000
         data = PartitionProduceData(0, Records(batch(1, size=10_000, magic=1)))
         message = ProduceRequest(None, 1, 1000, [TopicProduceData("foo", partition_data=[data])])
-        asked = leader.ask(api_keys.PRODUCE, message, 0)
-        assert asked.response().responses and asked.peer.throttled_until_ms > 9000
-        asked = list_offsets(leader, version=1)
-        assert (await asked.answer()).topics and asked.peer.throttled_until_ms > 0
+        pending = leader.ask(api_keys.PRODUCE, message, 0)
+        assert pending.response().responses and pending.peer.throttled_until_ms > 9000
+        pending = list_offsets(leader, version=1)
+        assert (await pending.answer()).topics and pending.peer.throttled_until_ms > 0
 
     with_leader(tmp_path, test)
 
@@ -94,8 +94,8 @@ def test_a_client_that_is_not_limited_is_not_measured(tmp_path: Path) -> None:
         leader.create_topic("foo")
         leader.quotas.quota_changed(None, "other", {"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0, "request_percentage": 0.01})
         leader.clock.ns_per_reading = 1_000_000
-        asked = [produce(leader), leader.fetch("foo", max_wait_ms=0), list_offsets(leader)]
-        assert [(await each.answer()).throttle_time_ms for each in asked] == [0, 0, 0]
+        requests = [produce(leader), leader.fetch("foo", max_wait_ms=0), list_offsets(leader)]
+        assert [(await each.answer()).throttle_time_ms for each in requests] == [0, 0, 0]
         assert len(leader.quotas.produce) == len(leader.quotas.fetch) == len(leader.quotas.request) == 0
 
     with_leader(tmp_path, test)
@@ -166,8 +166,8 @@ def test_followers_are_exempt(tmp_path: Path) -> None:
         leader.produce("foo", data=batch(1, size=6000))
         leader.quotas.quota_changed(*QUOTA_ALL, {"consumer_byte_rate": 1.0, "request_percentage": 0.001})
         leader.clock.ns_per_reading = 10_000_000
-        asked = leader.fetch("foo", replica_id=OTHER_BROKER, max_wait_ms=0)
-        assert len(asked.response().responses) == 1 and asked.peer.throttled_until_ms == 0
+        pending = leader.fetch("foo", replica_id=OTHER_BROKER, max_wait_ms=0)
+        assert len(pending.response().responses) == 1 and pending.peer.throttled_until_ms == 0
         assert leader.quotas.request.exempt.total(0) > 0
 
     with_leader(tmp_path, test)
@@ -200,13 +200,13 @@ def test_the_larger_of_two_throttle_times_is_sent(tmp_path: Path) -> None:
         leader.create_topic("foo")
         leader.clock.ns_per_reading = 1_000_000_000
         leader.quotas.quota_changed(*QUOTA_ALL, {"producer_byte_rate": 900.0, "request_percentage": 0.1})
-        asked = produce(leader)
-        bandwidth_ms = round((asked.exchange.size / 10 - 900) / 900 * 10_000)
-        assert asked.response().throttle_time_ms == max(1000, bandwidth_ms) == asked.peer.throttled_until_ms
+        pending = produce(leader)
+        bandwidth_ms = round((pending.exchange.size / 10 - 900) / 900 * 10_000)
+        assert pending.response().throttle_time_ms == max(1000, bandwidth_ms) == pending.peer.throttled_until_ms
         leader.quotas.quota_changed(*QUOTA_ALL, {"producer_byte_rate": 2000.0, "request_percentage": 0.1})
         leader.pass_time(60_000)
-        asked = produce(leader)
-        assert asked.response().throttle_time_ms == 1000 == asked.peer.throttled_until_ms - leader.clock.steady_ms
+        pending = produce(leader)
+        assert pending.response().throttle_time_ms == 1000 == pending.peer.throttled_until_ms - leader.clock.steady_ms
 
     with_leader(tmp_path, test)
 
@@ -217,9 +217,9 @@ def test_a_fetch_above_the_request_quota_is_answered_empty(tmp_path: Path) -> No
         leader.produce("foo", data=batch(1, size=6000))
         leader.clock.ns_per_reading = 1_000_000_000
         leader.quotas.quota_changed(*QUOTA_ALL, {"consumer_byte_rate": 1e6, "request_percentage": 0.1})
-        asked = leader.fetch("foo")
-        assert asked.response().responses == [] and asked.response().throttle_time_ms == 1000 == asked.peer.throttled_until_ms
-        sensor = leader.quotas.fetch.sensor(asked.peer.session.principal, "client", 0)  # type: ignore[attr-defined]
+        pending = leader.fetch("foo")
+        assert pending.response().responses == [] and pending.response().throttle_time_ms == 1000 == pending.peer.throttled_until_ms
+        sensor = leader.quotas.fetch.sensor(pending.peer.session.principal, "client", 0)  # type: ignore[attr-defined]
         assert sensor is not None and sensor.rate.total(0) == 0
 
     with_leader(tmp_path, test)
@@ -230,8 +230,8 @@ def test_acks_zero_is_exempt_from_the_request_quota(tmp_path: Path) -> None:
         leader.create_topic("foo")
         leader.clock.ns_per_reading = 1_000_000_000
         leader.quotas.quota_changed(*QUOTA_ALL, {"request_percentage": 0.1})
-        asked = produce(leader, acks=0)
-        assert asked.is_answered and asked.peer.throttled_until_ms == 0
+        pending = produce(leader, acks=0)
+        assert pending.is_answered and pending.peer.throttled_until_ms == 0
         assert leader.quotas.request.exempt.total(0) > 0
 
     with_leader(tmp_path, test)
@@ -258,12 +258,12 @@ def test_the_validation_of_large_batches_is_charged_to_their_request(tmp_path: P
         leader.quotas.quota_changed(*QUOTA_ALL, {"request_percentage": 50.0})
         leader.clock.ns_per_reading = 1_000_000
         data = PartitionProduceData(0, Records(batch(2000, size=2000, codec=GZIP)))
-        asked = leader.ask(api_keys.PRODUCE, ProduceRequest(None, 1, 1000, [TopicProduceData("foo", partition_data=[data])]), 9)
-        assert not asked.is_answered, "it is validated in slices"
-        response = await asked.answer()
+        pending = leader.ask(api_keys.PRODUCE, ProduceRequest(None, 1, 1000, [TopicProduceData("foo", partition_data=[data])]), 9)
+        assert not pending.is_answered, "it is validated in slices"
+        response = await pending.answer()
         assert response.responses[0].partition_responses[0].error_code == 0
         await asyncio.sleep(0)
-        sensor = leader.quotas.request.sensor(asked.peer.session.principal, "client", 0)  # type: ignore[attr-defined]
+        sensor = leader.quotas.request.sensor(pending.peer.session.principal, "client", 0)  # type: ignore[attr-defined]
         assert sensor is not None and sensor.rate.total(0) > 0.4
 
     with_leader(tmp_path, test)
@@ -273,10 +273,10 @@ def test_a_fetch_that_waited_is_charged_when_it_is_answered(tmp_path: Path) -> N
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
         leader.quotas.quota_changed(None, "client", {"consumer_byte_rate": 100.0, "request_percentage": 100.0})
-        asked = leader.ask(api_keys.FETCH, fetch_request("foo", min_bytes=1, max_wait_ms=1000), 12)
-        assert asked.is_waiting
+        pending = leader.ask(api_keys.FETCH, fetch_request("foo", min_bytes=1, max_wait_ms=1000), 12)
+        assert pending.is_waiting
         leader.produce("foo", data=batch(1, size=6000))
-        assert asked.is_answered and asked.response().throttle_time_ms > 0 and asked.response().responses == []
+        assert pending.is_answered and pending.response().throttle_time_ms > 0 and pending.response().responses == []
         assert leader.turns.usage is None
 
     with_leader(tmp_path, test)
@@ -303,16 +303,16 @@ def test_a_producer_does_not_pay_for_the_fetch_whose_wait_it_ends(tmp_path: Path
         leader.quotas.quota_changed(*QUOTA_ALL, {"request_percentage": 100.0})
         leader.clock.ns_per_reading = 1_000_000
         alone = produce(leader, client_id="first")
-        asked = leader.ask(api_keys.FETCH, fetch_request("foo", 1, min_bytes=1, max_wait_ms=1000), version)
-        assert asked.is_waiting
+        pending = leader.ask(api_keys.FETCH, fetch_request("foo", 1, min_bytes=1, max_wait_ms=1000), version)
+        assert pending.is_waiting
         producer = produce(leader, client_id="second")
-        assert (await asked.answer()).responses[0].partitions[0].error_code == ErrorCode.NONE
+        assert (await pending.answer()).responses[0].partitions[0].error_code == ErrorCode.NONE
         await asyncio.sleep(0)
         assert leader.turns.usage is None
         paid_ms = charged_ms(leader, producer, "second") - charged_ms(leader, alone, "first")
         assert paid_ms == pytest.approx(1), "its step is in two pieces, and each takes a reading of the clock"
         expected_ms = 3 if version == 12 else 7
-        assert charged_ms(leader, asked) == pytest.approx(expected_ms), (
+        assert charged_ms(leader, pending) == pytest.approx(expected_ms), (
             "the request, the end of its wait, and two steps of the task, which also measures the conversion"
         )
 
@@ -325,13 +325,13 @@ def test_a_conversion_after_a_timeout_is_charged_to_its_fetch(tmp_path: Path) ->
         leader.produce("foo", data=batch(1, size=6000))
         leader.quotas.quota_changed(*QUOTA_ALL, {"request_percentage": 100.0})
         leader.clock.ns_per_reading = 1_000_000
-        asked = leader.ask(api_keys.FETCH, fetch_request("foo", min_bytes=1_000_000, max_wait_ms=1000), 2)
-        assert asked.is_waiting
+        pending = leader.ask(api_keys.FETCH, fetch_request("foo", min_bytes=1_000_000, max_wait_ms=1000), 2)
+        assert pending.is_waiting
         leader.pass_time(1001)
-        await asked.answer()
+        await pending.answer()
         await asyncio.sleep(0)
         assert leader.turns.usage is None
-        assert charged_ms(leader, asked) == pytest.approx(7), (
+        assert charged_ms(leader, pending) == pytest.approx(7), (
             "the request, the end of its wait, and two steps of the task, which also measures the conversion"
         )
 
@@ -342,16 +342,16 @@ def test_a_producer_does_not_pay_for_the_slices_of_a_long_fetch_whose_wait_it_en
     async def test(leader: Leader) -> None:
         leader.create_topic("foo", ELEMENTS_AT_ONCE + 1)
         leader.quotas.quota_changed(*QUOTA_ALL, {"request_percentage": 100.0})
-        asked = leader.ask(api_keys.FETCH, many_partitions(ELEMENTS_AT_ONCE + 1, min_bytes=1, max_wait_ms=1000), 12)
+        pending = leader.ask(api_keys.FETCH, many_partitions(ELEMENTS_AT_ONCE + 1, min_bytes=1, max_wait_ms=1000), 12)
         while not leader.purgatories[1].watched:
             await asyncio.sleep(0)
         leader.clock.ns_per_reading = 1_000_000
         producer = produce(leader, client_id="producer")
-        assert not asked.is_answered
-        await asked.answer()
+        assert not pending.is_answered
+        await pending.answer()
         await asyncio.sleep(0)
         assert charged_ms(leader, producer, "producer") <= 4
-        assert charged_ms(leader, asked) >= 6, "a slice of 100 partitions takes a reading"
+        assert charged_ms(leader, pending) >= 6, "a slice of 100 partitions takes a reading"
         assert leader.turns.usage is None
 
     with_leader(tmp_path, test)

@@ -84,7 +84,9 @@ def test_a_denied_election_has_the_error_in_each_partition_and_from_version_1_of
     for version in (0, 1, 2):
         answer = sent(ELECTION, version=version)
         assert answer.error_code == (DENIED if version else 0)
-        assert [each.error_code for topic in answer.replica_election_results for each in topic.partition_result] == [DENIED]
+        assert [
+            partition_result.error_code for topic in answer.replica_election_results for partition_result in topic.partition_result
+        ] == [DENIED]
     assert sent(ElectLeadersRequest(0, [])).error_code == DENIED
 
 

@@ -56,7 +56,7 @@ def comparable(answer: Any, last: bool) -> Any:
     for result in answer.get("results", ()):
         result["configs"] = [config for config in result["configs"] if config["name"] != ELIGIBLE_LEADER_REPLICAS]
     if last and "config_resources" in answer:
-        answer["config_resources"] = [found for found in answer["config_resources"] if found["resource_name"] != EMPTY_GROUP]
+        answer["config_resources"] = [resource for resource in answer["config_resources"] if resource["resource_name"] != EMPTY_GROUP]
     return answer
 
 
@@ -105,8 +105,8 @@ def test_a_resource_that_is_replaced_twice_in_one_request_is_not_replaced(broker
 
 
 def test_the_same_question_asked_many_times_in_one_request_is_answered_once(broker: ConfigBroker) -> None:
-    asked = [DescribeConfigsResource(4, "", None), DescribeConfigsResource(4, "", ["log.cleaner.threads"])] * 1000
-    results = cast("DescribeConfigsResponse", broker.ask("describe_configs", DescribeConfigsRequest(asked), 4)).results
+    resources = [DescribeConfigsResource(4, "", None), DescribeConfigsResource(4, "", ["log.cleaner.threads"])] * 1000
+    results = cast("DescribeConfigsResponse", broker.ask("describe_configs", DescribeConfigsRequest(resources), 4)).results
     assert [result.resource_name for result in results] == ["", ""]
 
 

@@ -65,15 +65,15 @@ def test_a_member_may_subscribe_by_an_expression(tmp_path: Path) -> None:
         await groups.create_topic("other")
         await groups.ready()
         entered = await groups.enter("m", subscribed_topic_names=None, subscribed_topic_regex="orders-.*")
-        found: list[ConsumerGroupHeartbeatResponse] = [entered]
+        responses: list[ConsumerGroupHeartbeatResponse] = [entered]
 
         async def is_assigned() -> bool:
-            found.append(await groups.beat("m", found[-1].member_epoch))
-            return found[-1].assignment is not None
+            responses.append(await groups.beat("m", responses[-1].member_epoch))
+            return responses[-1].assignment is not None
 
         if not partitions(entered):
             await groups.until(is_assigned)
-        assert partitions(found[-1]) == [[0]]
+        assert partitions(responses[-1]) == [[0]]
 
     with_groups(tmp_path, use)
 
@@ -105,10 +105,10 @@ def test_groups_are_described_in_the_order_asked_and_others_with_their_error(tmp
         await groups.create_topic("t")
         await groups.ready()
         await groups.enter("m", "t")
-        nobody, found = await describe(groups, "nobody", GROUP, version=version)
+        nobody, described = await describe(groups, "nobody", GROUP, version=version)
         assert (nobody.group_id, nobody.error_code, nobody.authorized_operations) == ("nobody", ErrorCode.GROUP_ID_NOT_FOUND, NOT_ASKED_FOR)
-        assert (found.group_state, found.group_epoch, found.assignor_name) == ("Stable", 1, "uniform")
-        (member,) = found.members
+        assert (described.group_state, described.group_epoch, described.assignor_name) == ("Stable", 1, "uniform")
+        (member,) = described.members
         assert (member.member_id, member.client_id, member.client_host, member.subscribed_topic_names) == ("m", "test", "/127.0.0.1", ["t"])
         assert [(topic.topic_name, topic.partitions) for topic in member.assignment.topic_partitions] == [("t", [0])]
         assert member.member_type == (1 if version >= 1 else -1)

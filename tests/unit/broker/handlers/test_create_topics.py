@@ -270,7 +270,7 @@ def test_it_is_answered_when_every_partition_has_a_leader() -> None:
         assert broker.purgatory.num_delayed == 1
         await broker.lead(leader=0)
         response = await asyncio.wait_for(task, DEADLINE_SECONDS)
-        assert [each.error_code for each in response.topics] == [0, 0]
+        assert [created.error_code for created in response.topics] == [0, 0]
         assert broker.purgatory.num_delayed == 0
 
     asyncio.run(scenario())
@@ -298,7 +298,7 @@ def test_who_does_not_wait_hears_that_it_timed_out_though_it_is_done(timeout_ms:
         broker = await AdminBroker.start()
         task = broker.ask("create_topics", CreateTopicsRequest([topic("a"), topic("b", 0)], timeout_ms), 7)
         response = await asyncio.wait_for(task, DEADLINE_SECONDS)
-        assert [each.error_code for each in response.topics] == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_PARTITIONS]
+        assert [created.error_code for created in response.topics] == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_PARTITIONS]
         assert await broker.admin_tree.topic_exists("a")
 
     asyncio.run(scenario())
@@ -324,7 +324,7 @@ def test_every_version_can_be_written(version: int) -> None:
 
     response = asyncio.run(scenario())
     read = parse(CreateTopicsResponse, serialize(response, version), version)
-    assert [each.error_code for each in read.topics] == [0, NAME]
+    assert [created.error_code for created in read.topics] == [0, NAME]
 
 
 def test_a_policy_is_asked_before_anything_is_written(caplog: pytest.LogCaptureFixture) -> None:

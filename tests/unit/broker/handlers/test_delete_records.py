@@ -148,10 +148,10 @@ def follower_fetches(leader: Leader, log_start_offset: int) -> None:
 def test_the_answer_waits_for_the_followers(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         with_follower(leader)
-        asked = delete(leader, 3)
-        assert asked.is_waiting
+        pending = delete(leader, 3)
+        assert pending.is_waiting
         follower_fetches(leader, 3)
-        assert result(asked.response()) == (ErrorCode.NONE, 3)
+        assert result(pending.response()) == (ErrorCode.NONE, 3)
 
     with_leader(tmp_path, test)
 
@@ -159,9 +159,9 @@ def test_the_answer_waits_for_the_followers(tmp_path: Path) -> None:
 def test_a_follower_that_takes_too_long_is_a_timeout(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         with_follower(leader)
-        asked = delete(leader, 3, timeout_ms=500)
+        pending = delete(leader, 3, timeout_ms=500)
         leader.pass_time(501)
-        assert result(asked.response()) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+        assert result(pending.response()) == (ErrorCode.REQUEST_TIMED_OUT, 0)
 
     with_leader(tmp_path, test)
 
@@ -169,8 +169,8 @@ def test_a_follower_that_takes_too_long_is_a_timeout(tmp_path: Path) -> None:
 def test_a_lost_lead_is_told_to_those_who_wait(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         with_follower(leader)
-        asked = delete(leader, 3)
+        pending = delete(leader, 3)
         leader.create_topic("foo", leader=OTHER_BROKER, leader_epoch=1, replicas=(1, OTHER_BROKER))
-        assert result(asked.response()) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+        assert result(pending.response()) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
     with_leader(tmp_path, test)

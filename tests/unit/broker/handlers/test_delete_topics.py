@@ -220,7 +220,7 @@ def test_every_version_can_be_written(version: int) -> None:
         return response
 
     read = parse(DeleteTopicsResponse, serialize(asyncio.run(scenario()), version), version)
-    assert [(each.name, each.error_code) for each in read.responses] == [("a", 0), ("nope", UNKNOWN[0])]
+    assert [(response.name, response.error_code) for response in read.responses] == [("a", 0), ("nope", UNKNOWN[0])]
 
 
 def test_many_topics_are_deleted_at_once() -> None:

@@ -23,7 +23,10 @@ def described(broker: Broker, *names: str, limit: int = 2000, cursor: tuple[str,
 
 
 def told(response: DescribeTopicPartitionsResponse) -> list[tuple[str | None, int, list[int]]]:
-    return [(each.name, each.error_code, [partition.partition_index for partition in each.partitions]) for each in response.topics]
+    return [
+        (described_topic.name, described_topic.error_code, [partition.partition_index for partition in described_topic.partitions])
+        for described_topic in response.topics
+    ]
 
 
 def cursor_of(response: DescribeTopicPartitionsResponse) -> tuple[str, int] | None:
@@ -31,14 +34,14 @@ def cursor_of(response: DescribeTopicPartitionsResponse) -> tuple[str, int] | No
 
 
 def test_a_topic_is_told_with_all_it_has() -> None:
-    (found,) = described(a_broker(topic("__consumer_offsets")), "__consumer_offsets").topics
-    assert (found.topic_id, found.is_internal, found.topic_authorized_operations) == (id_of("__consumer_offsets"), True, 3576)
-    assert found.partitions == [DescribeTopicPartitionsResponsePartition(0, 0, 0, 7, [0], [0], [], [], [])]
+    (internal,) = described(a_broker(topic("__consumer_offsets")), "__consumer_offsets").topics
+    assert (internal.topic_id, internal.is_internal, internal.topic_authorized_operations) == (id_of("__consumer_offsets"), True, 3576)
+    assert internal.partitions == [DescribeTopicPartitionsResponsePartition(0, 0, 0, 7, [0], [0], [], [], [])]
 
 
 def test_a_partition_without_a_leader_is_told_by_the_id_of_none_and_not_by_an_error() -> None:
-    (found,) = described(a_broker(topic("t", leader=5)), "t").topics
-    assert (found.partitions[0].error_code, found.partitions[0].leader_id) == (0, -1)
+    (leaderless,) = described(a_broker(topic("t", leader=5)), "t").topics
+    assert (leaderless.partitions[0].error_code, leaderless.partitions[0].leader_id) == (0, -1)
 
 
 def test_topics_come_in_the_order_of_their_names_and_the_unknown_among_them() -> None:
@@ -53,7 +56,7 @@ def test_topics_come_in_the_order_of_their_names_and_the_unknown_among_them() ->
 
 
 def test_no_topics_means_all() -> None:
-    assert [each.name for each in described(a_broker(*TOPICS)).topics] == ["aa", "mm", "zz"]
+    assert [described_topic.name for described_topic in described(a_broker(*TOPICS)).topics] == ["aa", "mm", "zz"]
 
 
 def test_an_answer_ends_at_the_limit_and_says_where_to_go_on() -> None:

@@ -60,7 +60,7 @@ async def elect(broker: AdminBroker, request: ElectLeadersRequest, version: int 
 
 def told(response: ElectLeadersResponse) -> tuple[int, Told]:
     topics = [
-        (topic.topic, [(each.partition_id, each.error_code, each.error_message) for each in topic.partition_result])
+        (topic.topic, [(result.partition_id, result.error_code, result.error_message) for result in topic.partition_result])
         for topic in response.replica_election_results
     ]
     return response.error_code, topics

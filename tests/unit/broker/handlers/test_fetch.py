@@ -116,8 +116,8 @@ def test_max_bytes_is_shared_by_the_partitions(tmp_path: Path) -> None:
         leader.create_topic("foo", 3)
         for index in range(3):
             leader.produce("foo", index, batch(1, size=1000))
-        asked = [FetchPartition(index, partition_max_bytes=10_000) for index in range(3)]
-        message = FetchRequest(max_bytes=1500, topics=[FetchTopic("foo", partitions=asked)])
+        partitions = [FetchPartition(index, partition_max_bytes=10_000) for index in range(3)]
+        message = FetchRequest(max_bytes=1500, topics=[FetchTopic("foo", partitions=partitions)])
         [topic] = leader.ask(api_keys.FETCH, message, 12).response().responses
         assert [answer.records.size > 0 for answer in topic.partitions] == [True, False, False]
 
@@ -199,10 +199,10 @@ def test_a_read_committed_fetch_waits_for_the_end_of_a_transaction(tmp_path: Pat
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
         produce_transaction(leader)
-        asked = leader.fetch("foo", isolation_level=1, max_wait_ms=500, min_bytes=1)
-        assert asked.is_waiting
+        pending = leader.fetch("foo", isolation_level=1, max_wait_ms=500, min_bytes=1)
+        assert pending.is_waiting
         leader.produce("foo", data=end_txn_marker(True, 5, 0, 0, leader.clock.now_ms(), 0), origin=COORDINATOR)
-        assert values(only(asked.response()))[0] == b"A" * 10
+        assert values(only(pending.response()))[0] == b"A" * 10
 
     with_leader(tmp_path, test)
 
@@ -223,10 +223,10 @@ def test_an_old_client_gets_no_markers(tmp_path: Path) -> None:
 def test_a_fetch_waits_until_there_is_something(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
-        asked = leader.fetch("foo", max_wait_ms=500, min_bytes=1)
-        assert asked.is_waiting
+        pending = leader.fetch("foo", max_wait_ms=500, min_bytes=1)
+        assert pending.is_waiting
         leader.produce("foo")
-        assert offsets(only(asked.response())) == [0]
+        assert offsets(only(pending.response())) == [0]
 
     with_leader(tmp_path, test)
 
@@ -234,11 +234,11 @@ def test_a_fetch_waits_until_there_is_something(tmp_path: Path) -> None:
 def test_a_fetch_waits_until_there_is_enough(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
-        asked = leader.fetch("foo", max_wait_ms=500, min_bytes=100)
+        pending = leader.fetch("foo", max_wait_ms=500, min_bytes=100)
         leader.produce("foo")
-        assert asked.is_waiting
+        assert pending.is_waiting
         leader.produce("foo")
-        assert offsets(only(asked.response())) == [0, 1]
+        assert offsets(only(pending.response())) == [0, 1]
 
     with_leader(tmp_path, test)
 
@@ -246,11 +246,11 @@ def test_a_fetch_waits_until_there_is_enough(tmp_path: Path) -> None:
 def test_a_fetch_is_answered_with_what_there_is_when_its_time_is_over(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
-        asked = leader.fetch("foo", max_wait_ms=500, min_bytes=100)
+        pending = leader.fetch("foo", max_wait_ms=500, min_bytes=100)
         leader.pass_time(499)
-        assert asked.is_waiting
+        assert pending.is_waiting
         leader.pass_time(2)
-        answer = only(asked.response())
+        answer = only(pending.response())
         assert (answer.error_code, answer.records.size if answer.records else 0) == (ErrorCode.NONE, 0)
 
     with_leader(tmp_path, test)
@@ -259,8 +259,8 @@ def test_a_fetch_is_answered_with_what_there_is_when_its_time_is_over(tmp_path: 
 def test_a_fetch_that_cannot_be_satisfied_does_not_wait(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
-        asked = leader.fetch("nowhere", max_wait_ms=500, min_bytes=1)
-        assert only(asked.response()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        pending = leader.fetch("nowhere", max_wait_ms=500, min_bytes=1)
+        assert only(pending.response()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     with_leader(tmp_path, test)
 
@@ -278,10 +278,10 @@ def test_min_bytes_is_no_more_than_the_broker_would_send(tmp_path: Path) -> None
 def test_a_waiting_fetch_is_answered_when_another_broker_takes_over(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo", topic_id=FOO_ID)
-        asked = leader.fetch("", version=16, topic_id=FOO_ID, max_wait_ms=500, min_bytes=1, current_leader_epoch=0)
-        assert asked.is_waiting
+        pending = leader.fetch("", version=16, topic_id=FOO_ID, max_wait_ms=500, min_bytes=1, current_leader_epoch=0)
+        assert pending.is_waiting
         leader.create_topic("foo", topic_id=FOO_ID, leader=OTHER_BROKER, leader_epoch=1, replicas=(1, 2))
-        assert only(asked.response()).error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert only(pending.response()).error_code == ErrorCode.FENCED_LEADER_EPOCH
 
     with_leader(tmp_path, test)
 
@@ -417,8 +417,8 @@ def test_a_topic_that_was_deleted_is_unknown_to_a_session(tmp_path: Path) -> Non
 def test_a_session_hears_only_of_what_has_changed(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo", 3)
-        asked = [FetchPartition(index, partition_max_bytes=1000) for index in range(3)]
-        first = leader.ask(api_keys.FETCH, FetchRequest(session_epoch=0, topics=[FetchTopic("foo", partitions=asked)]), 12).response()
+        partitions = [FetchPartition(index, partition_max_bytes=1000) for index in range(3)]
+        first = leader.ask(api_keys.FETCH, FetchRequest(session_epoch=0, topics=[FetchTopic("foo", partitions=partitions)]), 12).response()
         assert [answer.partition_index for answer in first.responses[0].partitions] == [0, 1, 2]
         leader.produce("foo", 1)
         follow_up = FetchRequest(session_id=first.session_id, session_epoch=1)
@@ -483,7 +483,7 @@ def test_old_clients_get_the_format_they_know(tmp_path: Path, version: int, magi
         while len(read) < 5:
             answer = only(await leader.fetch("foo", len(read), version=version).answer())
             assert answer.records is not None
-            assert {found.magic for found in read_batches(answer.records.to_bytes())} == {magic}
+            assert {read.magic for read in read_batches(answer.records.to_bytes())} == {magic}
             read += [offset for offset in offsets(answer) if offset >= len(read)]
         assert read == [0, 1, 2, 3, 4]
 
@@ -637,8 +637,8 @@ def test_what_the_page_cache_has_not_is_read_in_a_thread(tmp_path: Path) -> None
         leader.disk_threads = threads = HeldThreads()
         for index in range(2):
             leader.produce("foo", index)
-        asked = [FetchPartition(index, partition_max_bytes=1000) for index in range(2)]
-        request = leader.ask(api_keys.FETCH, FetchRequest(topics=[FetchTopic("foo", partitions=asked)]), 12)
+        partitions = [FetchPartition(index, partition_max_bytes=1000) for index in range(2)]
+        request = leader.ask(api_keys.FETCH, FetchRequest(topics=[FetchTopic("foo", partitions=partitions)]), 12)
         await turns_of_the_loop()
         assert not request.is_answered
         assert len(threads.held) == 2  # side by side
@@ -699,8 +699,8 @@ def large_fetch(leader: Leader, partitions: int = 8, version: int = 12) -> Asked
     leader.create_topic("foo", partitions)
     for index in range(partitions):
         leader.produce("foo", index, batch(1, size=900_000))
-    asked = [FetchPartition(index, partition_max_bytes=1_000_000) for index in range(partitions)]
-    return leader.ask(api_keys.FETCH, FetchRequest(topics=[FetchTopic("foo", partitions=asked)]), version)
+    partitions_asked = [FetchPartition(index, partition_max_bytes=1_000_000) for index in range(partitions)]
+    return leader.ask(api_keys.FETCH, FetchRequest(topics=[FetchTopic("foo", partitions=partitions_asked)]), version)
 
 
 def test_a_large_fetch_is_answered_without_being_read(tmp_path: Path) -> None:
@@ -769,14 +769,14 @@ def test_a_cold_piece_is_read_in_a_thread_and_outlives_its_reader(tmp_path: Path
         file: Any = leader.log("foo").active_segment.file
         assert request.exchange.response is not None
         part, other = [part for part in request.exchange.response if isinstance(part, Streamed)]
-        told: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         assert part.source.read_nowait(0, 1000) is None
-        part.source.read_later(100, 1000, lambda piece, error: told.set_result(piece))
+        part.source.read_later(100, 1000, lambda piece, error: answered.set_result(piece))
         part.source.close()
         other.source.close()
         assert file.pins == 1
         threads.run()
-        assert await told == file.pread(1000, 100)
+        assert await answered == file.pread(1000, 100)
         assert file.pins == 0
 
     with_leader(tmp_path, test, files=ColdFiles())
@@ -785,10 +785,10 @@ def test_a_cold_piece_is_read_in_a_thread_and_outlives_its_reader(tmp_path: Path
 def test_a_waiting_fetch_that_fails_closes_its_own_connection_only(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
-        asked = leader.fetch("foo", max_wait_ms=500, min_bytes=1, session_epoch=0)
+        pending = leader.fetch("foo", max_wait_ms=500, min_bytes=1, session_epoch=0)
         times = iter([0])  # the partitions are read at that time; what cannot be, breaks: the new session has none
         leader.clock.monotonic_ms = lambda: next(times)  # type: ignore[method-assign]
         leader.produce("foo")
-        assert asked.is_refused
+        assert pending.is_refused
 
     with_leader(tmp_path, test)

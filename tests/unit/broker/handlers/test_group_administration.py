@@ -121,11 +121,11 @@ def test_a_group_without_members_is_deleted_and_every_group_answered_once(versio
 def test_a_deletion_is_answered_when_it_is_replicated() -> None:
     host = with_groups()
     host.log.held_at = host.log.log_end_offset(0)
-    asked = sent(coordinating(host), DeleteGroupsRequest(["simple"]), 2)
-    assert asked.is_waiting
+    pending = sent(coordinating(host), DeleteGroupsRequest(["simple"]), 2)
+    assert pending.is_waiting
     host.log.held_at = None
     host.coordinator.high_watermark_updated(0, host.log.log_end_offset(0))
-    assert asked.response().results == [DeletableGroupResult("simple", 0)]
+    assert pending.response().results == [DeletableGroupResult("simple", 0)]
 
 
 def test_nothing_to_describe_or_delete_is_answered_with_nothing() -> None:
@@ -135,8 +135,10 @@ def test_nothing_to_describe_or_delete_is_answered_with_nothing() -> None:
 
 
 def offsets_deleted(host: Host, group: str, *topics: tuple[str, list[int]]) -> OffsetDeleteResponse:
-    wanted = [OffsetDeleteRequestTopic(name, [OffsetDeleteRequestPartition(index) for index in indexes]) for name, indexes in topics]
-    return answered(coordinating(host), OffsetDeleteRequest(group, wanted), OffsetDeleteResponse, 0)
+    topics_deleted = [
+        OffsetDeleteRequestTopic(name, [OffsetDeleteRequestPartition(index) for index in indexes]) for name, indexes in topics
+    ]
+    return answered(coordinating(host), OffsetDeleteRequest(group, topics_deleted), OffsetDeleteResponse, 0)
 
 
 def of(name: str, *partitions: tuple[int, int]) -> OffsetDeleteResponseTopic:

@@ -95,7 +95,9 @@ def commit(broker: Broker, version: int, group: str = "g") -> list[tuple[str, in
     topics = [OffsetCommitRequestTopic("" if by_id else name, id_of(name) if by_id else Uuid.ZERO, partitions) for name in NAMES]
     response = asyncio.run(ask(broker, OffsetCommitRequest(group, topics=topics), OffsetCommitResponse, version))
     return sorted(
-        (found.name or found.topic_id.value.decode().strip("."), part.error_code) for found in response.topics for part in found.partitions
+        (topic_result.name or topic_result.topic_id.value.decode().strip("."), part.error_code)
+        for topic_result in response.topics
+        for part in topic_result.partitions
     )
 
 

@@ -108,10 +108,10 @@ def test_nonsense_is_answered(tmp_path: Path, key: int, make: Callable[[Random, 
         highest = APIS[key].highest_version
         for _ in range(ROUNDS):
             version = random.randrange(highest + 1)
-            asked = leader.ask(key, make(random, version), version)
-            if asked.is_waiting:
+            pending = leader.ask(key, make(random, version), version)
+            if pending.is_waiting:
                 leader.pass_time(2**31)
-            await asked.answer()
-            assert not asked.is_refused
+            await pending.answer()
+            assert not pending.is_refused
 
     with_leader(tmp_path, test)

@@ -34,8 +34,8 @@ async def ask(
     current_leader_epoch: int = -1,
     max_num_offsets: int = 1,
 ) -> ListOffsetsPartitionResponse:
-    asked = ListOffsetsPartition(partition, current_leader_epoch, timestamp, max_num_offsets)
-    message = ListOffsetsRequest(replica_id, isolation_level, [ListOffsetsTopic(topic, [asked])])
+    partition_asked = ListOffsetsPartition(partition, current_leader_epoch, timestamp, max_num_offsets)
+    message = ListOffsetsRequest(replica_id, isolation_level, [ListOffsetsTopic(topic, [partition_asked])])
     return only(await leader.ask(api_keys.LIST_OFFSETS, message, version).answer())
 
 
@@ -200,8 +200,8 @@ def test_a_partition_that_does_not_exist_is_unknown(tmp_path: Path, version: int
 def test_a_partition_named_twice_is_refused_once(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo", 2)
-        asked = [ListOffsetsPartition(index, timestamp=LATEST) for index in (0, 1, 0, 0)]
-        message = ListOffsetsRequest(CONSUMER, 0, [ListOffsetsTopic("foo", asked), ListOffsetsTopic("foo", asked[:1])])
+        partitions = [ListOffsetsPartition(index, timestamp=LATEST) for index in (0, 1, 0, 0)]
+        message = ListOffsetsRequest(CONSUMER, 0, [ListOffsetsTopic("foo", partitions), ListOffsetsTopic("foo", partitions[:1])])
         [topic] = (await leader.ask(api_keys.LIST_OFFSETS, message, 5).answer()).topics
         errors = [(answer.partition_index, answer.error_code) for answer in topic.partitions]
         assert errors == [(0, ErrorCode.INVALID_REQUEST), (1, ErrorCode.NONE)]
@@ -221,8 +221,8 @@ def test_an_isolation_level_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_a_request_for_many_partitions_lets_others_have_their_turn(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         three_records(leader)
-        asked = [ListOffsetsPartition(index, timestamp=LATEST) for index in range(500)]
-        request = leader.ask(api_keys.LIST_OFFSETS, ListOffsetsRequest(CONSUMER, 0, [ListOffsetsTopic("foo", asked)]), 5)
+        partitions = [ListOffsetsPartition(index, timestamp=LATEST) for index in range(500)]
+        request = leader.ask(api_keys.LIST_OFFSETS, ListOffsetsRequest(CONSUMER, 0, [ListOffsetsTopic("foo", partitions)]), 5)
         turns = 0
         while not request.is_answered:
             await turn_of_the_loop()

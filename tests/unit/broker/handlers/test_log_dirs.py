@@ -51,7 +51,9 @@ def alter(directory: Path, *wanted: tuple[str, str, int], version: int = 2) -> s
         return await leader.ask(api_keys.ALTER_REPLICA_LOG_DIRS, AlterReplicaLogDirsRequest(dirs), version).answer()
 
     response = with_leader(directory, scenario)
-    return {(topic.topic_name, each.partition_index, each.error_code) for topic in response.results for each in topic.partitions}
+    return {
+        (topic.topic_name, partition.partition_index, partition.error_code) for topic in response.results for partition in topic.partitions
+    }
 
 
 def sizes(result: Any) -> dict[tuple[str, int], int]:
@@ -65,9 +67,9 @@ def test_null_topics_ask_for_all_replicas(tmp_path: Path) -> None:
 
 
 def test_the_size_of_a_replica_is_that_of_its_records(tmp_path: Path) -> None:
-    found = sizes(describe(tmp_path, None))
-    assert found["t", 0] == 0
-    assert found["t", 1] == (tmp_path / "t-1" / f"{0:020d}.log").stat().st_size > 0
+    directories = sizes(describe(tmp_path, None))
+    assert directories["t", 0] == 0
+    assert directories["t", 1] == (tmp_path / "t-1" / f"{0:020d}.log").stat().st_size > 0
 
 
 def test_a_replica_that_leads_has_no_lag_and_is_no_copy(tmp_path: Path) -> None:
@@ -131,9 +133,9 @@ def test_a_directory_that_is_not_one_of_log_dirs_is_not_found(tmp_path: Path) ->
 
 
 def test_a_replica_that_is_not_here_cannot_be_moved(tmp_path: Path) -> None:
-    found = alter(tmp_path, (str(tmp_path), "t", 7), (str(tmp_path), "nope", 0))
+    codes = alter(tmp_path, (str(tmp_path), "t", 7), (str(tmp_path), "nope", 0))
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert found == {("t", 7, unknown), ("nope", 0, unknown)}
+    assert codes == {("t", 7, unknown), ("nope", 0, unknown)}
 
 
 def test_a_name_that_is_too_long_for_a_copy_cannot_be_moved(tmp_path: Path) -> None:

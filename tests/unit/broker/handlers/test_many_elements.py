@@ -92,9 +92,9 @@ def test_a_handler_gets_no_more_in_one_call_than_a_slice_has(tmp_path: Path, key
         leader.create_topic("foo", HOSTED)
         version, request, lists = REQUESTS[key]
         sizes = _watch(leader, key)
-        asked = leader.ask(key, request, version)
-        assert asked.is_waiting  # nothing is done in the call that brings it
-        response = await asked.answer()
+        pending = leader.ask(key, request, version)
+        assert pending.is_waiting  # nothing is done in the call that brings it
+        response = await pending.answer()
         assert leader.turns.taken > MANY // ELEMENTS_PER_SLICE
         assert max(sizes, default=0) <= ELEMENTS_PER_SLICE
         (topic,) = getattr(response, lists[0])
@@ -123,9 +123,9 @@ def test_a_request_of_megabytes_waits_for_its_turn_before_it_is_parsed(tmp_path:
         names = [f"{number}" * 15_000 for number in range(10, 10 + BYTES_AT_ONCE // 30_000 + 1)]
         topics = [OffsetForLeaderTopic(name, [OffsetForLeaderPartition(0, -1, 0)]) for name in names]
         calls = _watch(leader, api_keys.OFFSET_FOR_LEADER_EPOCH)
-        asked = leader.ask(api_keys.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(-1, topics), 4)
-        assert asked.is_waiting  # nothing is done in the call that brings it
-        response = await asked.answer()
+        pending = leader.ask(api_keys.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(-1, topics), 4)
+        assert pending.is_waiting  # nothing is done in the call that brings it
+        response = await pending.answer()
         assert [topic.topic for topic in response.topics] == names
         assert leader.turns.taken > 0
         assert calls == [len(names)]  # it is not divided
@@ -135,21 +135,21 @@ def test_a_request_of_megabytes_waits_for_its_turn_before_it_is_parsed(tmp_path:
 
 def _ask_long(leader: Leader, key: int, message: Message, version: int, size: int) -> Asked:
     """A request of many elements, of which the connection says that it has so many bytes."""
-    asked = Asked(key, version)
-    asked.exchange.size = size
-    leader.dispatcher.dispatch(asked.exchange, b"".join(request_frame(message, asked.api, version, 7, "client"))[SIZE_PREFIX:])
-    return asked
+    pending = Asked(key, version)
+    pending.exchange.size = size
+    leader.dispatcher.dispatch(pending.exchange, b"".join(request_frame(message, pending.api, version, 7, "client"))[SIZE_PREFIX:])
+    return pending
 
 
 def test_long_requests_that_wait_for_their_turn_are_queued_where_they_hold_many_bytes(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         version, request, _ = REQUESTS[api_keys.OFFSET_FOR_LEADER_EPOCH]
         size = WAITING_BYTES_MAX // 4
-        asked = [_ask_long(leader, api_keys.OFFSET_FOR_LEADER_EPOCH, request, version, size) for _ in range(6)]
-        assert [each.peer.has_left_queue for each in asked] == [True] * 4 + [False] * 2
-        for each in asked:
-            await each.answer()
-        assert all(each.peer.has_left_queue for each in asked)
+        all_pending = [_ask_long(leader, api_keys.OFFSET_FOR_LEADER_EPOCH, request, version, size) for _ in range(6)]
+        assert [each.peer.has_left_queue for each in all_pending] == [True] * 4 + [False] * 2
+        for pending in all_pending:
+            await pending.answer()
+        assert all(each.peer.has_left_queue for each in all_pending)
         assert _ask_long(leader, api_keys.OFFSET_FOR_LEADER_EPOCH, request, version, size).peer.has_left_queue
 
     with_leader(tmp_path, test)
@@ -160,12 +160,12 @@ def test_a_queued_long_request_leaves_the_queue_before_it_waits_for_followers(tm
         leader.create_topic("foo", replicas=(BROKER, OTHER_BROKER))
         data = [PartitionProduceData(index, BATCH) for index in range(MANY)]
         request = ProduceRequest(None, -1, 1000, [TopicProduceData("foo", partition_data=data)])
-        asked = _ask_long(leader, api_keys.PRODUCE, request, 9, WAITING_BYTES_MAX + 1)
-        assert not asked.peer.has_left_queue
+        pending = _ask_long(leader, api_keys.PRODUCE, request, 9, WAITING_BYTES_MAX + 1)
+        assert not pending.peer.has_left_queue
         async with asyncio.timeout(DEADLINE_S):
             while leader.log("foo").log_end_offset == 0:
                 await asyncio.sleep(0)
-        assert asked.is_waiting
+        assert pending.is_waiting
 
     with_leader(tmp_path, test)
 
@@ -173,8 +173,8 @@ def test_a_queued_long_request_leaves_the_queue_before_it_waits_for_followers(tm
 def test_a_session_of_many_partitions_is_read_in_slices_however_small_the_request(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
-        asked = [FetchTopic("foo", partitions=[FetchPartition(index) for index in range(MANY)])]
-        request = FetchRequest(max_wait_ms=0, topics=asked, session_epoch=0)
+        topics = [FetchTopic("foo", partitions=[FetchPartition(index) for index in range(MANY)])]
+        request = FetchRequest(max_wait_ms=0, topics=topics, session_epoch=0)
         first = await leader.ask(api_keys.FETCH, request, 12).answer()
         taken = leader.turns.taken
         next_one = FetchRequest(max_wait_ms=0, session_id=first.session_id, session_epoch=1)
@@ -192,8 +192,8 @@ def test_a_follower_waits_for_one_slice_of_the_clients_before_each_of_its_own(tm
 
     async def test(leader: Leader) -> None:
         leader.create_topic("foo", MANY, hosted=False)
-        asked = [FetchTopic("foo", partitions=[FetchPartition(index) for index in range(MANY)])]
-        request = FetchRequest(replica_id=OTHER_BROKER, max_wait_ms=0, topics=asked, session_epoch=0)
+        topics = [FetchTopic("foo", partitions=[FetchPartition(index) for index in range(MANY)])]
+        request = FetchRequest(replica_id=OTHER_BROKER, max_wait_ms=0, topics=topics, session_epoch=0)
         first = await leader.ask(api_keys.FETCH, request, 12).answer()
         taken_alone = leader.turns.taken
         clients = [asyncio.ensure_future(client(leader)) for _ in range(100)]
@@ -212,9 +212,9 @@ def test_a_follower_waits_for_one_slice_of_the_clients_before_each_of_its_own(tm
 def test_more_elements_than_any_client_has_a_use_for_close_the_connection(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         request = DescribeProducersRequest([TopicRequest("foo", [0] * 20_001)])
-        asked = leader.ask(api_keys.DESCRIBE_PRODUCERS, request, 0)
-        await asked.peer.answer.wait()
-        assert asked.is_refused
+        pending = leader.ask(api_keys.DESCRIBE_PRODUCERS, request, 0)
+        await pending.peer.answer.wait()
+        assert pending.is_refused
 
     with_leader(tmp_path, test)
 
@@ -323,11 +323,11 @@ def _watch(leader: Leader, key: int) -> list[int]:
 def _leaves(message: Any) -> Any:
     """The innermost elements of its lists."""
     for name in message.field_names():
-        found = getattr(message, name)
-        if isinstance(found, list):
-            for each in found:
-                inner = list(_leaves(each)) if isinstance(each, Message) else []
-                yield from inner or [each]
+        elements = getattr(message, name)
+        if isinstance(elements, list):
+            for element in elements:
+                inner = list(_leaves(element)) if isinstance(element, Message) else []
+                yield from inner or [element]
 
 
 def _index(partition: Any) -> int:

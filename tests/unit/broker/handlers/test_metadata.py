@@ -39,7 +39,7 @@ def metadata(broker: Broker, request: MetadataRequest, version: int = 13, listen
 
 
 def told(response: MetadataResponse) -> list[tuple[str | None, int]]:
-    return [(found.name, found.error_code) for found in response.topics]
+    return [(topic.name, topic.error_code) for topic in response.topics]
 
 
 class Admin:
@@ -83,7 +83,7 @@ def test_fields_come_with_their_versions() -> None:
 def test_all_topics_are_told_in_the_order_of_their_names(version: int) -> None:
     everything = MetadataRequest([] if version == 0 else None)
     response = metadata(a_broker(topic("b"), topic("__consumer_offsets"), topic("a")), everything, version)
-    assert [found.name for found in response.topics] == ["__consumer_offsets", "a", "b"]
+    assert [topic.name for topic in response.topics] == ["__consumer_offsets", "a", "b"]
     if version >= 1:
         assert [found.is_internal for found in response.topics] == [True, False, False]
 
@@ -105,7 +105,7 @@ def test_operations_are_told_to_those_who_ask(version: int) -> None:
     request.include_topic_authorized_operations = True
     request.include_cluster_authorized_operations = version <= 10
     response = metadata(a_broker(topic("t")), request, version)
-    assert [found.topic_authorized_operations for found in response.topics] == [TOPIC_OPERATIONS] * 2
+    assert [topic.topic_authorized_operations for topic in response.topics] == [TOPIC_OPERATIONS] * 2
     assert response.cluster_authorized_operations == (CLUSTER_OPERATIONS if version <= 10 else -(2**31))
 
 
@@ -146,7 +146,7 @@ def test_a_topic_without_name_and_id_spoils_the_request() -> None:
 def test_addresses_are_those_of_the_listener_the_client_came_in_by() -> None:
     broker = a_broker(topic("t", leader=1))
     broker.metadata_cache.update(update(brokers=(alive(0, "IN", "OUT"), alive(1, "IN", rack="r"))))
-    assert [each.node_id for each in metadata(broker, named("t"), listener="OUT").brokers] == [0]
+    assert [node.node_id for node in metadata(broker, named("t"), listener="OUT").brokers] == [0]
     assert metadata(broker, named("t"), 6, "OUT").topics[0].partitions[0].error_code == ErrorCode.LISTENER_NOT_FOUND
     assert metadata(broker, named("t"), 5, "OUT").topics[0].partitions[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
     assert metadata(broker, named("t"), listener="IN").brokers[1] == MetadataResponseBroker(1, "host1", 9093, "r")
@@ -208,5 +208,5 @@ def test_whatever_is_asked_for_is_answered_once_and_in_the_client_s_version(
     request = MetadataRequest(topics, version < 4, include_topic_authorized_operations=operations and version >= 8)
     response = metadata(a_broker(topic("t"), settings={"auto.create.topics.enable": "false"}), request, version)
     if not any(found.error_code == ErrorCode.INVALID_REQUEST for found in response.topics):
-        told_of = [(found.name, found.topic_id) for found in response.topics]
+        told_of = [(topic.name, topic.topic_id) for topic in response.topics]
         assert len(told_of) == len(set(told_of))

@@ -107,11 +107,11 @@ def test_an_offset_by_id_keeps_the_id_and_one_by_name_has_none() -> None:
 def test_a_commit_is_answered_when_it_is_replicated_and_takes_no_place_in_the_queue_until_then() -> None:
     host = Host()
     host.log.held_at = 0
-    asked = sent(coordinating(host), OffsetCommitRequest("g", topics=[wanted("t", 9, (0, 5))]), 9)
-    assert asked.is_waiting
+    pending = sent(coordinating(host), OffsetCommitRequest("g", topics=[wanted("t", 9, (0, 5))]), 9)
+    assert pending.is_waiting
     host.log.held_at = None
     host.coordinator.high_watermark_updated(0, host.log.log_end_offset(0))
-    assert codes(asked.response()) == [("t", 0, 0)]
+    assert codes(pending.response()) == [("t", 0, 0)]
 
 
 def in_tree(step: Callable[[Broker], Awaitable[None]], host: Host | None = None, settings: dict[str, str] | None = None) -> None:
@@ -130,8 +130,8 @@ async def tree_commit(broker: Broker, *topics: OffsetCommitRequestTopic, group: 
 
 
 async def data_of(broker: Broker, path: str) -> bytes | None:
-    found = await broker.tree.get(path)
-    return None if found is None else found.data
+    stored = await broker.tree.get(path)
+    return None if stored is None else stored.data
 
 
 def test_version_0_writes_to_the_tree_and_asks_no_coordinator() -> None:

@@ -38,8 +38,8 @@ def request(version: int, topics: Topics | None, *groups: str) -> OffsetFetchReq
         (group,) = groups
         old = None if topics is None else [OffsetFetchRequestTopic(name, indexes) for name, indexes in topics]
         return OffsetFetchRequest(group, old)
-    asked = [OffsetFetchRequestGroup(group, topics=None if topics is None else _topics(version, topics)) for group in groups]
-    return OffsetFetchRequest(groups=asked)
+    groups_asked = [OffsetFetchRequestGroup(group, topics=None if topics is None else _topics(version, topics)) for group in groups]
+    return OffsetFetchRequest(groups=groups_asked)
 
 
 def _topics(version: int, topics: Topics) -> list[OffsetFetchRequestTopics]:
@@ -59,16 +59,16 @@ def fetched(broker: Broker, version: int, topics: Topics | None, group: str = "g
 
 def found(response: OffsetFetchResponse | OffsetFetchResponseGroup) -> Found:
     return [
-        (name_of(each), partition.partition_index, partition.committed_offset, partition.error_code)
-        for each in response.topics
-        for partition in each.partitions
+        (name_of(topic), partition.partition_index, partition.committed_offset, partition.error_code)
+        for topic in response.topics
+        for partition in topic.partitions
     ]
 
 
-def name_of(each: OffsetFetchResponseTopic | OffsetFetchResponseTopics) -> str:
-    if isinstance(each, OffsetFetchResponseTopic) or each.name:
-        return each.name
-    return {id_of(name): name for name in ("t", "u", "gone")}[each.topic_id]
+def name_of(topic: OffsetFetchResponseTopic | OffsetFetchResponseTopics) -> str:
+    if isinstance(topic, OffsetFetchResponseTopic) or topic.name:
+        return topic.name
+    return {id_of(name): name for name in ("t", "u", "gone")}[topic.topic_id]
 
 
 def with_offsets() -> Host:

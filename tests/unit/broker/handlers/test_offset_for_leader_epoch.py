@@ -16,9 +16,9 @@ from tests.unit.broker.handlers.leader import OTHER_BROKER, Leader, with_leader
 
 
 def ask(leader: Leader, epoch: int, *, topic: str = "foo", partition: int = 0, current: int = -1, version: int = 4) -> EpochEndOffset:
-    asked = OffsetForLeaderPartition(partition, current, epoch)
+    partition_asked = OffsetForLeaderPartition(partition, current, epoch)
     replica_id = -1 if version >= 3 else -2
-    message = OffsetForLeaderEpochRequest(replica_id, [OffsetForLeaderTopic(topic, [asked])])
+    message = OffsetForLeaderEpochRequest(replica_id, [OffsetForLeaderTopic(topic, [partition_asked])])
     [answered] = leader.ask(api_keys.OFFSET_FOR_LEADER_EPOCH, message, version).response().topics
     [answer] = answered.partitions
     assert isinstance(answer, EpochEndOffset)

@@ -100,8 +100,8 @@ def verifying(tmp_path: Path) -> Iterator[Verifying]:
     replicas.close()
 
 
-def codes(asked: Asked) -> list[int]:
-    return [part.error_code for part in asked.response().responses[0].partition_responses]
+def codes(pending: Asked) -> list[int]:
+    return [part.error_code for part in pending.response().responses[0].partition_responses]
 
 
 @pytest.mark.parametrize("version", range(3, 14))

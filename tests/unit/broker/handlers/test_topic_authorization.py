@@ -98,7 +98,7 @@ def named(*names: str, **fields: Any) -> MetadataRequest:
 
 
 def told(response: MetadataResponse) -> list[tuple[str | None, int]]:
-    return [(found.name, found.error_code) for found in response.topics]
+    return [(topic.name, topic.error_code) for topic in response.topics]
 
 
 @pytest.mark.parametrize("version", range(14))
@@ -119,7 +119,7 @@ def test_metadata_does_not_tell_whether_a_denied_topic_exists(version: int) -> N
 def test_metadata_by_id_tells_the_id_of_a_denied_topic_but_not_its_name() -> None:
     request = MetadataRequest([MetadataRequestTopic(topic_id, None) for topic_id in (id_of("t"), id_of("u"), id_of("v"))])
     response = asked(broker_granting("DESCRIBE topic t"), request, MetadataResponse, 13)
-    assert [(found.name, found.topic_id, found.error_code) for found in response.topics] == [
+    assert [(topic.name, topic.topic_id, topic.error_code) for topic in response.topics] == [
         (None, id_of("v"), ErrorCode.UNKNOWN_TOPIC_ID),
         ("t", id_of("t"), 0),
         (None, id_of("u"), DENIED),
@@ -154,7 +154,7 @@ def test_authorized_operations_in_metadata_are_those_that_are_granted() -> None:
     request = named("t", "u", include_topic_authorized_operations=True, include_cluster_authorized_operations=True)
     broker = broker_granting("DESCRIBE topic t", "READ topic t", "CLUSTER_ACTION topic t")
     response = asked(broker, request, MetadataResponse, 10)
-    assert [found.topic_authorized_operations for found in response.topics] == [
+    assert [topic.topic_authorized_operations for topic in response.topics] == [
         1 << AclOperation.DESCRIBE | 1 << AclOperation.READ,
         NOT_ASKED_FOR,
     ]
@@ -176,7 +176,7 @@ def test_describe_topic_partitions_hides_denied_topics() -> None:
     broker = broker_granting("DESCRIBE topic u", "WRITE topic u")
     every = asked(broker, DescribeTopicPartitionsRequest(response_partition_limit=9), DescribeTopicPartitionsResponse, 0)
     operations = 1 << AclOperation.DESCRIBE | 1 << AclOperation.WRITE
-    assert [(found.name, found.topic_authorized_operations) for found in every.topics] == [("u", operations)]
+    assert [(topic.name, topic.topic_authorized_operations) for topic in every.topics] == [("u", operations)]
     request = DescribeTopicPartitionsRequest([DescribedTopic(name) for name in ("t", "u", "v")], 9, Cursor("t", 0))
     response = asked(broker, request, DescribeTopicPartitionsResponse, 0)
     assert [(found.name, found.error_code, found.topic_id) for found in response.topics] == [
@@ -274,7 +274,7 @@ def test_delete_records_needs_delete_on_the_topic() -> None:
     topics = [DeleteRecordsTopic(name, [DeleteRecordsPartition(0, 5)]) for name in ("t", "u", "v", "w")]
     broker = broker_granting("DELETE topic t", "DELETE topic v", "READ topic u", replica_manager=replicas)
     response = asked(broker, DeleteRecordsRequest(topics, 0), DeleteRecordsResponse, 2)
-    assert {(found.name, part.error_code, part.low_watermark) for found in response.topics for part in found.partitions} == {
+    assert {(topic.name, part.error_code, part.low_watermark) for topic in response.topics for part in topic.partitions} == {
         ("u", DENIED, -1),
         ("v", UNKNOWN, -1),
         ("w", DENIED, -1),
@@ -288,7 +288,7 @@ def test_list_offsets_needs_describe_on_the_topic(version: int) -> None:
     topics = [ListOffsetsTopic(name, [ListOffsetsPartition(0, timestamp=-1)]) for name in ("u", "t", "v")]
     broker = broker_granting("DESCRIBE topic t", replica_manager=replicas)
     response = asked(broker, ListOffsetsRequest(-1, 0, topics), ListOffsetsResponse, version)
-    assert [(found.name, part.error_code, part.offset) for found in response.topics for part in found.partitions] == [
+    assert [(topic.name, part.error_code, part.offset) for topic in response.topics for part in topic.partitions] == [
         ("t", 0, -1),
         ("u", DENIED, -1),
         ("v", DENIED, -1),
@@ -305,7 +305,7 @@ def test_list_offsets_of_denied_topics_alone_looks_nothing_up() -> None:
 def epochs(broker: Broker) -> list[tuple[str, int, int, int]]:
     topics = [OffsetForLeaderTopic(name, [OffsetForLeaderPartition(0, -1, 0)]) for name in ("t", "u")]
     response = asked(broker, OffsetForLeaderEpochRequest(-1, topics), OffsetForLeaderEpochResponse, 4)
-    return [(found.topic, part.error_code, part.leader_epoch, part.end_offset) for found in response.topics for part in found.partitions]
+    return [(topic.topic, part.error_code, part.leader_epoch, part.end_offset) for topic in response.topics for part in topic.partitions]
 
 
 class Epochs(Replicas):
@@ -330,7 +330,7 @@ def test_describe_producers_needs_read_on_the_topic() -> None:
     topics = [TopicRequest(name, [0]) for name in ("t", "u", "v", "w", "a b")]
     broker = broker_granting("READ topic t", "READ topic v", "DESCRIBE topic u", replica_manager=replicas)
     response = asked(broker, DescribeProducersRequest(topics), DescribeProducersResponse, 0)
-    assert [(found.name, part.error_code, part.error_message) for found in response.topics for part in found.partitions][:4] == [
+    assert [(topic.name, part.error_code, part.error_message) for topic in response.topics for part in topic.partitions][:4] == [
         ("t", 0, None),
         ("u", DENIED, "Topic authorization failed."),
         ("v", UNKNOWN, "This server does not host this topic-partition."),

@@ -94,7 +94,7 @@ def test_partitions_of_a_transaction_are_remembered(version: int) -> None:
     broker = coordinating(host)
     assert added(broker, initialized(broker), T0, T1, U0, version=version) == {T0: 0, T1: 0, U0: 0}
     (shard,) = host.coordinator._runtime.shards()
-    assert shard.transactions["a"].partitions == {TopicPartition(*each) for each in (T0, T1, U0)}
+    assert shard.transactions["a"].partitions == {TopicPartition(*partition) for partition in (T0, T1, U0)}
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -223,7 +223,7 @@ def test_a_transaction_ends_with_markers_in_its_partitions(version: int, committ
     added(broker, producer, T0, U0)
     expected = EndTxnResponse() if version < 5 else EndTxnResponse(0, 0, producer.producer_id, producer.producer_epoch + 1)
     assert ended(broker, producer, committed, version) == expected
-    assert [host.partitions.ends_of(TopicPartition(*each)) for each in (T0, T1, U0)] == [[committed], [], [committed]]
+    assert [host.partitions.ends_of(TopicPartition(*partition)) for partition in (T0, T1, U0)] == [[committed], [], [committed]]
 
 
 @pytest.mark.parametrize(("version", "error"), FENCED_IN_OLD_VERSIONS)

@@ -48,10 +48,10 @@ def produce(
     access: Access | None = None,
 ) -> Asked:
     """Records for partitions of one topic."""
-    parts = [PartitionProduceData(index, each) for index, each in (data or {0: transactional()}).items()]
+    parts = [PartitionProduceData(index, batch) for index, batch in (data or {0: transactional()}).items()]
     name, topic_id = ("", TOPIC_ID) if version >= 13 else ("orders", Uuid.ZERO)
     message = ProduceRequest(sent_as, acks, 1000, [TopicProduceData(name, topic_id, parts)])
-    asked = Asked(api_keys.PRODUCE, version)
+    pending = Asked(api_keys.PRODUCE, version)
     replicas = verifying.replicas
     broker: Any = SimpleNamespace(
         replica_manager=replicas.manager,
@@ -62,13 +62,13 @@ def produce(
         quotas=no_quotas(),
         turns=Turns(),
     )
-    frame = b"".join(request_frame(message, asked.api, version, 7, "client"))
-    RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])
-    return asked
+    frame = b"".join(request_frame(message, pending.api, version, 7, "client"))
+    RequestDispatcher(broker).dispatch(pending.exchange, frame[4:])
+    return pending
 
 
-def parts_of(asked: Asked) -> list[PartitionProduceResponse]:
-    parts: list[PartitionProduceResponse] = asked.response().responses[0].partition_responses
+def parts_of(pending: Asked) -> list[PartitionProduceResponse]:
+    parts: list[PartitionProduceResponse] = pending.response().responses[0].partition_responses
     return parts
 
 
@@ -119,10 +119,10 @@ def test_old_producers_send_again_while_the_last_transaction_ends(verifying: Ver
 
 def test_new_producers_wait_for_the_end_of_the_last_transaction_and_are_then_told_of_it(verifying: Verifying) -> None:
     verifying.verifier.code = int(ErrorCode.CONCURRENT_TRANSACTIONS)
-    asked = produce(verifying, ADDING)
-    assert asked.is_waiting
+    pending = produce(verifying, ADDING)
+    assert pending.is_waiting
     verifying.pass_time(100)
-    (part,) = parts_of(asked)
+    (part,) = parts_of(pending)
     assert (part.error_code, part.error_message) == (ErrorCode.CONCURRENT_TRANSACTIONS, None)
 
 
@@ -155,7 +155,7 @@ def test_two_produces_of_one_connection_are_appended_in_their_order(verifying: V
     assert second.is_waiting
     verifying.verifier.let_go()
     verifying.time.advance(0)
-    assert [parts_of(asked)[0].base_offset for asked in (first, second)] == [0, 1]
+    assert [parts_of(pending)[0].base_offset for pending in (first, second)] == [0, 1]
 
 
 def test_a_batch_that_is_cut_short_is_asked_about_by_nobody(verifying: Verifying) -> None:

@@ -50,7 +50,7 @@ def commit(
         topic.partitions.append(TxnOffsetCommitRequestPartition(partition, offset, committed_metadata=metadata))
     given = {"transactional_id": "t", "group_id": "g", "producer_id": PRODUCER, "producer_epoch": 0, **how}
     message = TxnOffsetCommitRequest(**given, topics=list(topics.values()))
-    asked = Asked(api_keys.TXN_OFFSET_COMMIT, version)
+    pending = Asked(api_keys.TXN_OFFSET_COMMIT, version)
     broker: Any = SimpleNamespace(
         groups=marking.groups.coordinator,
         metadata_cache=marking.replicas.cache,
@@ -60,13 +60,13 @@ def commit(
         quotas=no_quotas(),
         turns=Turns(),
     )
-    frame = b"".join(request_frame(message, asked.api, version, 7, "client"))
-    RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])
-    return asked
+    frame = b"".join(request_frame(message, pending.api, version, 7, "client"))
+    RequestDispatcher(broker).dispatch(pending.exchange, frame[4:])
+    return pending
 
 
-def told(asked: Asked) -> dict[tuple[str, int], int]:
-    return {(topic.name, part.partition_index): part.error_code for topic in asked.response().topics for part in topic.partitions}
+def told(pending: Asked) -> dict[tuple[str, int], int]:
+    return {(topic.name, part.partition_index): part.error_code for topic in pending.response().topics for part in topic.partitions}
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
@@ -153,7 +153,7 @@ def test_a_zombie_is_told_so_without_asking(marking: Marking) -> None:
 
 def test_the_answer_waits_for_the_coordinator_and_takes_no_place_in_the_queue_until_then(marking: Marking) -> None:
     marking.verifying.verifier.is_held = True
-    asked = commit(marking)
-    assert asked.is_waiting
+    pending = commit(marking)
+    assert pending.is_waiting
     marking.verifying.verifier.let_go()
-    assert told(asked) == {("orders", 0): 0}
+    assert told(pending) == {("orders", 0): 0}

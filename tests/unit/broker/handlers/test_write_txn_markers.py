@@ -31,11 +31,11 @@ def marking(tmp_path: Path) -> Iterator[Marking]:
 
 
 def write(marking: Marking, *markers: WritableTxnMarker, version: int = 2, access: Access | None = None) -> Asked:
-    asked = Asked(api_keys.WRITE_TXN_MARKERS, version)
+    pending = Asked(api_keys.WRITE_TXN_MARKERS, version)
     broker: Any = SimpleNamespace(markers=marking.appender, cluster=None, access=access or Access(None), quotas=no_quotas(), turns=Turns())
-    frame = b"".join(request_frame(WriteTxnMarkersRequest(list(markers)), asked.api, version, 7, "client"))
-    RequestDispatcher(broker).dispatch(asked.exchange, frame[4:])
-    return asked
+    frame = b"".join(request_frame(WriteTxnMarkersRequest(list(markers)), pending.api, version, 7, "client"))
+    RequestDispatcher(broker).dispatch(pending.exchange, frame[4:])
+    return pending
 
 
 def a_marker(topics: dict[str, list[int]], producer_id: int = PRODUCER, epoch: int = 0, **how: Any) -> WritableTxnMarker:
@@ -43,10 +43,10 @@ def a_marker(topics: dict[str, list[int]], producer_id: int = PRODUCER, epoch: i
     return WritableTxnMarker(producer_id, epoch, how.pop("committed", True), given, **how)
 
 
-def told(asked: Asked) -> Told:
+def told(pending: Asked) -> Told:
     return {
         marker.producer_id: {(topic.name, part.partition_index): part.error_code for topic in marker.topics for part in topic.partitions}
-        for marker in asked.response().markers
+        for marker in pending.response().markers
     }
 
 
@@ -87,8 +87,8 @@ def test_a_version_that_a_leader_cannot_have_is_an_error(marking: Marking) -> No
 
 def test_the_answer_waits_for_the_replicas_and_takes_no_place_in_the_queue_until_then(tmp_path: Path) -> None:
     marking = Marking(tmp_path, replicas=(BROKER, 2))
-    asked = write(marking, a_marker({"orders": [0]}), a_marker({"gone": [0]}, 10))
-    assert asked.is_waiting
+    pending = write(marking, a_marker({"orders": [0]}), a_marker({"gone": [0]}, 10))
+    assert pending.is_waiting
     marking.replicas.follow(2, 1)
-    assert told(asked) == {10: {("gone", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}, PRODUCER: {("orders", 0): 0}}
+    assert told(pending) == {10: {("gone", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}, PRODUCER: {("orders", 0): 0}}
     marking.replicas.close()

@@ -81,8 +81,8 @@ def test_each_partition_of_a_request_is_answered_in_its_place(tmp_path: Path) ->
     async def test(leader: Leader) -> None:
         leader.create_topic("foo", 4)
         too_large = build([(NOW, None, bytes(PRODUCED_SIZE_OF_ANY_RATIO), ())], codec=GZIP)
-        asked = produce(leader, SMALL, LARGE, too_large, SMALL, SMALL)
-        assert await offsets(asked) == [
+        pending = produce(leader, SMALL, LARGE, too_large, SMALL, SMALL)
+        assert await offsets(pending) == [
             (0, 0),
             (0, 0),
             (ErrorCode.MESSAGE_TOO_LARGE, -1),
@@ -97,9 +97,9 @@ def test_many_batches_that_unfold_are_not_opened_in_one_turn(tmp_path: Path) -> 
     async def test(leader: Leader) -> None:
         leader.create_topic("foo", 20)
         just_small_enough = build([(NOW, None, bytes(FIRST_LOOK - 100), ())], codec=GZIP)
-        asked = produce(leader, *[just_small_enough] * 20)
+        pending = produce(leader, *[just_small_enough] * 20)
         assert [leader.log("foo", index).log_end_offset for index in range(20)].count(1) <= 2
-        assert await offsets(asked) == [(0, 0)] * 20
+        assert await offsets(pending) == [(0, 0)] * 20
         assert leader.turns.taken >= 9
 
     with_leader(tmp_path, test)
@@ -118,9 +118,9 @@ def test_a_batch_is_the_next_one_opened_however_many_of_another_client_wait(tmp_
 def test_a_partition_that_is_gone_meanwhile_takes_nothing(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
-        asked = produce(leader, LARGE)
+        pending = produce(leader, LARGE)
         leader.delete_topic("foo")
-        ((error, offset),) = await offsets(asked)
+        ((error, offset),) = await offsets(pending)
         assert (error, offset) in [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1), (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
 
     with_leader(tmp_path, test)
@@ -129,10 +129,10 @@ def test_a_partition_that_is_gone_meanwhile_takes_nothing(tmp_path: Path) -> Non
 def test_a_client_that_waits_for_no_answer_gets_its_records_into_the_log(tmp_path: Path) -> None:
     async def test(leader: Leader) -> None:
         leader.create_topic("foo")
-        asked = produce(leader, LARGE, acks=0)
+        pending = produce(leader, LARGE, acks=0)
         async with asyncio.timeout(DEADLINE_S):
-            await asked.peer.answer.wait()
-        assert asked.exchange.response == ()
+            await pending.peer.answer.wait()
+        assert pending.exchange.response == ()
         assert leader.log("foo").log_end_offset == 500
 
     with_leader(tmp_path, test)

@@ -32,15 +32,15 @@ def lines(caplog: pytest.LogCaptureFixture, level: int = TRACE) -> list[str]:
 
 def test_a_new_leader_says_where_it_starts(replicas: Replicas, caplog: pytest.LogCaptureFixture) -> None:
     replicas.lead(epoch=4, controller_epoch=2, tell=False)
-    found = lines(caplog)
+    log_lines = lines(caplog)
     assert (
         f"Leader orders-0 with topic id Some({TOPIC_ID}) starts at leader epoch 4 from offset 0 with partition epoch 4, high watermark 0, "
         "ISR [1], adding replicas [] and removing replicas [] . Previous leader None and previous leader epoch was -1."
-    ) in found
+    ) in log_lines
     source = "LeaderAndIsr request correlationId -1 from controller 1 epoch 2"
-    assert f"Handling {source} starting the become-leader transition for partition orders-0" in found
-    assert f"Completed {source} for the become-leader transition for partition orders-0" in found
-    (received,) = [line for line in found if line.startswith("Received")]
+    assert f"Handling {source} starting the become-leader transition for partition orders-0" in log_lines
+    assert f"Completed {source} for the become-leader transition for partition orders-0" in log_lines
+    (received,) = [line for line in log_lines if line.startswith("Received")]
     assert received.startswith("Received LeaderAndIsr request LeaderAndIsrPartitionState(topicName=")
     assert received.endswith(" correlation id -1 from controller 1 epoch 2")
 
@@ -49,13 +49,13 @@ def test_a_new_follower_says_whom_it_follows(replicas: Replicas, caplog: pytest.
     replicas.lead()
     caplog.clear()
     replicas.lead(leader=2, epoch=1, replicas=(1, 2))
-    found = lines(caplog)
+    log_lines = lines(caplog)
     assert (
         "Follower orders-0 starts at leader epoch 1 from offset 0 with partition epoch 1 and high watermark 0. Current leader is 2. "
         "Previous leader Some(1) and previous leader epoch was 0."
-    ) in found
+    ) in log_lines
     source = "LeaderAndIsr request correlationId -1 from controller 1 epoch 1"
-    assert f"Completed {source} for the become-follower transition for partition orders-0 with leader 2" in found
+    assert f"Completed {source} for the become-follower transition for partition orders-0 with leader 2" in log_lines
 
 
 def test_a_state_that_is_ignored_says_why(replicas: Replicas, caplog: pytest.LogCaptureFixture) -> None:

@@ -36,7 +36,7 @@ def test_each_version_has_its_format(version: int, magic: int | None) -> None:
 
 def test_batches_are_converted_one_by_one() -> None:
     converted = convert(batch(0) + batch(1) + batch(2))
-    assert [found.magic for found in read_batches(converted)] == [1, 1, 1]
+    assert [batch_read.magic for batch_read in read_batches(converted)] == [1, 1, 1]
     assert offsets(converted) == [0, 1, 2]
 
 

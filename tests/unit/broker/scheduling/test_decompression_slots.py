@@ -33,9 +33,9 @@ class Opened:
 def test_the_batch_of_a_second_connection_is_the_next_one_opened() -> None:
     async def run() -> None:
         opened = Opened()
-        asked = [opened.begin(f"first {number}", "10.0.0.1", "first") for number in range(4)]
-        asked += [opened.begin("second", "10.0.0.1", "second")]
-        await asyncio.gather(*asked)
+        admissions = [opened.begin(f"first {number}", "10.0.0.1", "first") for number in range(4)]
+        admissions += [opened.begin("second", "10.0.0.1", "second")]
+        await asyncio.gather(*admissions)
         assert opened.names == ["first 0", "second", "first 1", "first 2", "first 3"]
 
     asyncio.run(run())
@@ -44,9 +44,9 @@ def test_the_batch_of_a_second_connection_is_the_next_one_opened() -> None:
 def test_connections_of_one_address_share_its_turns() -> None:
     async def run() -> None:
         opened = Opened()
-        asked = [opened.begin(f"a{number}", "10.0.0.66", f"a{number}") for number in range(5)]
-        asked += [opened.begin(f"b{number}", "10.0.0.1", "b") for number in range(2)]
-        await asyncio.gather(*asked)
+        admissions = [opened.begin(f"a{number}", "10.0.0.66", f"a{number}") for number in range(5)]
+        admissions += [opened.begin(f"b{number}", "10.0.0.1", "b") for number in range(2)]
+        await asyncio.gather(*admissions)
         assert opened.names == ["a0", "b0", "a1", "b1", "a2", "a3", "a4"]
 
     asyncio.run(run())
@@ -66,11 +66,11 @@ def test_who_does_not_wait_any_more_gets_no_turn_and_keeps_none() -> None:
     async def run() -> None:
         opened = Opened()
         async with opened.slots.turn_of("10.0.0.1", "first"):
-            asked = [opened.begin(name, "10.0.0.1", name) for name in "abc"]
+            admissions = [opened.begin(name, "10.0.0.1", name) for name in "abc"]
             await asyncio.sleep(0)
-            asked[0].cancel()  # while it waits
-        asked[1].cancel()  # which has its turn, and has not run since
-        await asyncio.gather(*asked, return_exceptions=True)
+            admissions[0].cancel()  # while it waits
+        admissions[1].cancel()  # which has its turn, and has not run since
+        await asyncio.gather(*admissions, return_exceptions=True)
         assert opened.names == ["c"]
         await opened.open("d", "10.0.0.1", "d")
 

@@ -86,8 +86,8 @@ def test_who_does_not_wait_any_more_gets_no_turn() -> None:
 
 
 def _counting(slices_of_work: list[int]) -> Generator[None, None, int]:
-    for each in range(3):
-        slices_of_work.append(each)
+    for turn in range(3):
+        slices_of_work.append(turn)
         yield
     return len(slices_of_work)
 

@@ -194,13 +194,13 @@ def test_a_broker_of_a_cluster_renames_nothing_before_the_controller_has_spoken(
         again = BrokerServer(config, environment=sharing(tree))
         starting = asyncio.ensure_future(again.start())
         await until(lambda: is_there(silent, paths.broker_id(5)))
-        found = [logs(tmp_path)]
+        contents = [logs(tmp_path)]
         await silent.close()
         await starting
         await until(lambda: no_longer_there(tmp_path / "forgotten-0"))
-        found.append(logs(tmp_path))
+        contents.append(logs(tmp_path))
         await again.shutdown(0)
-        return found
+        return contents
 
     assert run(life()) == [["forgotten-0", "kept-0"], ["forgotten-0-stray", "kept-0"]]
 

@@ -282,7 +282,7 @@ def test_a_topic_gets_the_defaults_of_the_broker() -> None:
 def test_internal_topics_get_settings_of_their_own(name: str, settings: dict[str, str]) -> None:
     topic = creatable_topic(name, config(num_partitions="4"))
     assert (topic.num_partitions, topic.replication_factor) == (50, 3)
-    assert {each.name: each.value for each in topic.configs} == settings
+    assert {config.name: config.value for config in topic.configs} == settings
 
 
 def test_internal_topics_are_marked_when_they_are_told() -> None:

@@ -51,8 +51,8 @@ def cache_of(*topics: UpdateMetadataTopicState, brokers: list[UpdateMetadataBrok
 
 
 def only_partition(cache: MetadataCache, listener: str = "PLAINTEXT", style: int = LISTENER_MISSING) -> MetadataResponsePartition:
-    (found,) = cache.topic_metadata(["t"], listener, style)
-    (partition,) = found.partitions
+    (metadata,) = cache.topic_metadata(["t"], listener, style)
+    (partition,) = metadata.partitions
     return partition
 
 
@@ -210,9 +210,9 @@ def test_the_rack_is_that_of_a_broker_that_is_alive() -> None:
 
 def test_a_topic_is_answered_with_all_it_has() -> None:
     cache = cache_of(topic("t", state(1, leader=1, replicas=[1, 0]), state(0)), brokers=[broker(0), broker(1)])
-    (found,) = cache.topic_metadata(["t"], "PLAINTEXT")
-    assert (found.error_code, found.name, found.topic_id, found.is_internal) == (0, "t", ID, False)
-    assert found.partitions == [
+    (metadata,) = cache.topic_metadata(["t"], "PLAINTEXT")
+    assert (metadata.error_code, metadata.name, metadata.topic_id, metadata.is_internal) == (0, "t", ID, False)
+    assert metadata.partitions == [
         MetadataResponsePartition(0, 0, 0, 7, [0], [0], []),
         MetadataResponsePartition(0, 1, 1, 7, [1, 0], [1, 0], []),
     ]
@@ -220,7 +220,7 @@ def test_a_topic_is_answered_with_all_it_has() -> None:
 
 def test_topics_that_are_not_known_are_left_out_and_the_others_come_in_the_order_asked_for() -> None:
     cache = cache_of(topic("a", state(0)), topic("b", state(0), topic_id=OTHER_ID))
-    assert [found.name for found in cache.topic_metadata(["b", "x", "a"], "PLAINTEXT")] == ["b", "a"]
+    assert [metadata.name for metadata in cache.topic_metadata(["b", "x", "a"], "PLAINTEXT")] == ["b", "a"]
 
 
 def test_internal_topics_are_marked() -> None:
@@ -300,12 +300,12 @@ def test_whatever_the_updates_were_answers_and_maps_agree_with_the_last_of_each_
         cache.topic_metadata(["a", "b"], "PLAINTEXT")  # so that stale answers would be noticed
         expected[name, partition] = leader
     alive = {key: leader for key, leader in expected.items() if leader != LEADER_DURING_DELETE}
-    told = {
-        (found.name, partition.partition_index): partition.leader_id
-        for found in cache.topic_metadata(["a", "b", "c"], "PLAINTEXT")
-        for partition in found.partitions
+    errors = {
+        (metadata.name, partition.partition_index): partition.leader_id
+        for metadata in cache.topic_metadata(["a", "b", "c"], "PLAINTEXT")
+        for partition in metadata.partitions
     }
-    assert told == {key: leader if leader == 0 else -1 for key, leader in alive.items()}
+    assert errors == {key: leader if leader == 0 else -1 for key, leader in alive.items()}
     assert set(cache.topics()) == {name for name, _ in alive}
     assert {name: cache.topic_id(name) for name in cache.topics()} == {name: ids[name] for name in cache.topics()}
     assert {cache.topic_name(topic_id) for topic_id in ids.values()} - {None} == set(cache.topics())

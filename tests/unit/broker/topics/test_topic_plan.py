@@ -68,11 +68,11 @@ def test_new_partitions_follow_the_old_ones_or_are_refused(
     present: int, replicas: list[int], count: int, assignments: list[CreatePartitionsAssignment] | None
 ) -> None:
     topic = TopicAssignment({partition: ReplicaAssignment(tuple(replicas)) for partition in range(present)})
-    wanted = CreatePartitionsTopic("t", count, assignments)
+    requested = CreatePartitionsTopic("t", count, assignments)
     try:
-        added = planner().new_partitions(wanted, topic, BROKERS, PARTITIONS_PER_REQUEST_MAX)
+        added = planner().new_partitions(requested, topic, BROKERS, PARTITIONS_PER_REQUEST_MAX)
     except KafkaError as refused:
         assert refused.code > 0
         return
     assert list(added) == list(range(present, count))
-    assert all(len(set(each)) == len(replicas) and set(each) <= IDS for each in added.values())
+    assert all(len(set(replica_ids)) == len(replicas) and set(replica_ids) <= IDS for replica_ids in added.values())

@@ -117,13 +117,13 @@ class World:
         coordinator.is_ending = False
 
     def hanging(self) -> list[TopicPartition]:
-        found = []
+        hanging = []
         for partition in PARTITIONS:
             entry = self.replicas.log(partition).producers.last_entry(PRODUCER)
             if entry is not None and entry.current_txn_first_offset >= 0:
                 is_known = partition in self.coordinator.partitions and entry.producer_epoch == self.coordinator.epoch
-                found += [] if is_known else [partition]
-        return found
+                hanging += [] if is_known else [partition]
+        return hanging
 
 
 @pytest.mark.parametrize("bumps", [False, True])

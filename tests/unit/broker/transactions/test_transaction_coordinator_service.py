@@ -38,8 +38,8 @@ def test_the_topic_of_the_transactions_is_made_when_a_client_first_looks_for_its
     async def use(transactions: Transactions) -> None:
         assert (await transactions.find()).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         await transactions.broker.topic_creation.settled()
-        found = await transactions.find()
-        assert (found.error_code, found.node_id) == (0, 5)
+        coordinator = await transactions.find()
+        assert (coordinator.error_code, coordinator.node_id) == (0, 5)
         assert transactions.broker.metadata_cache.partition_count(TRANSACTION_STATE) == PARTITIONS
         assert transactions.broker.configs.topic_properties(TRANSACTION_STATE) == {
             "cleanup.policy": "compact",
@@ -252,13 +252,13 @@ def lead(transactions: Transactions, leader: int) -> None:
     """The controller's order that gives the partition of the id to a broker."""
     replicas = transactions.broker.replica_manager
     partition = state_partition(transactions)
-    found = replicas.partition(partition)
-    assert found is not None and found.topic_id is not None
-    epoch, brokers = found.leader_epoch + 1, [transactions.broker.broker_id, OTHER_BROKER]
+    hosted = replicas.partition(partition)
+    assert hosted is not None and hosted.topic_id is not None
+    epoch, brokers = hosted.leader_epoch + 1, [transactions.broker.broker_id, OTHER_BROKER]
     state = LeaderAndIsrPartitionState(
-        partition.topic, partition.partition, replicas.controller_epoch, leader, epoch, [leader], found.partition_epoch + 1, brokers
+        partition.topic, partition.partition, replicas.controller_epoch, leader, epoch, [leader], hosted.partition_epoch + 1, brokers
     )
-    topics = [LeaderAndIsrTopicState(partition.topic, found.topic_id, [state])]
+    topics = [LeaderAndIsrTopicState(partition.topic, hosted.topic_id, [state])]
     replicas.become_leader_or_follower(LeaderAndIsrRequest(0, False, replicas.controller_epoch, topic_states=topics))
 
 

@@ -55,9 +55,9 @@ def _agreed_markers(request: WriteTxnMarkersRequest) -> Message:
                 marker.producer_id,
                 [
                     written.WritableTxnMarkerTopicResult(
-                        each.name, [written.WritableTxnMarkerPartitionResult(index, 0) for index in each.partition_indexes]
+                        marked.name, [written.WritableTxnMarkerPartitionResult(index, 0) for index in marked.partition_indexes]
                     )
-                    for each in marker.topics
+                    for marked in marker.topics
                 ],
             )
             for marker in request.markers

@@ -25,9 +25,9 @@ from tests.unit.coordinator.coordinator_host import Answers, Host, MemoryLog
 
 
 def last_marker(log: Log) -> EndTxnMarker:
-    found = log.read(0, 1 << 20, FetchIsolation.LOG_END)
-    assert found.records is not None
-    data = found.records.read()
+    fetched = log.read(0, 1 << 20, FetchIsolation.LOG_END)
+    assert fetched.records is not None
+    data = fetched.records.read()
     batch = read_batches(data)[-1]
     assert batch.is_control
     (record,) = read_records(data, batch)

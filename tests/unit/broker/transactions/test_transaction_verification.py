@@ -255,6 +255,6 @@ def test_a_long_row_of_questions_is_answered_in_order(verifying: Verifying) -> N
     verifying.verifier.is_held = False
     verifying.verifier.let_go()
     verifying.time.advance(0)
-    assert all(each.is_done for each in row)
+    assert all(verification_done.is_done for verification_done in row)
     assert len(verifying.verifier.asked) == len(row)
     assert verifying.verify().is_done

@@ -74,8 +74,8 @@ def test_nothing_wanted_is_answered_at_once(replicas: Replicas) -> None:
 def test_data_in_one_of_many_partitions_is_enough(replicas: Replicas) -> None:
     replicas.lead(OTHER)
     fetched = Fetched()
-    wanted = [(TopicIdPartition(Uuid.ZERO, partition), PartitionFetch(0, 1000)) for partition in (TP, OTHER)]
-    replicas.manager.fetch_messages(FetchParams(max_wait_ms=500), wanted, fetched)
+    fetches = [(TopicIdPartition(Uuid.ZERO, partition), PartitionFetch(0, 1000)) for partition in (TP, OTHER)]
+    replicas.manager.fetch_messages(FetchParams(max_wait_ms=500), fetches, fetched)
     replicas.append(1, partition=OTHER)
     assert fetched.results is not None
     assert [result.size > 0 for _, result in fetched.results] == [False, True]

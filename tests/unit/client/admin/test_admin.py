@@ -168,7 +168,11 @@ def test_reporters_are_told_of_its_metrics() -> None:
 
 
 def test_controllers_are_told_of_as_if_they_were_brokers() -> None:
-    told = _as_metadata(DescribeClusterResponse(cluster_id="c", controller_id=3, brokers=[DescribeClusterBroker(3, "h", 9093)]))
-    assert (told.cluster_id, told.controller_id, [(one.node_id, one.host, one.port) for one in told.brokers]) == ("c", 3, [(3, "h", 9093)])
+    metadata = _as_metadata(DescribeClusterResponse(cluster_id="c", controller_id=3, brokers=[DescribeClusterBroker(3, "h", 9093)]))
+    assert (metadata.cluster_id, metadata.controller_id, [(one.node_id, one.host, one.port) for one in metadata.brokers]) == (
+        "c",
+        3,
+        [(3, "h", 9093)],
+    )
     with pytest.raises(MismatchedEndpointType):
         _as_metadata(DescribeClusterResponse(error_code=114))

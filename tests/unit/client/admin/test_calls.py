@@ -202,9 +202,9 @@ def test_only_the_keys_without_an_answer_are_asked_for_again() -> None:
 def test_one_key_may_fail_and_the_others_not() -> None:
     cluster = FakeCluster()
     cluster.on(DescribeGroupsRequest, DescribeGroupsResponse(groups=[DescribedGroup(0, None, "a1"), DescribedGroup(30, None, "b1")]))
-    found = outcomes(cluster, ["a1", "b1"])
-    assert found["a1"] == 1  # type: ignore[index]
-    assert [error.code for error in found.errors.values()] == [30]  # type: ignore[attr-defined]
+    result = outcomes(cluster, ["a1", "b1"])
+    assert result["a1"] == 1  # type: ignore[index]
+    assert [error.code for error in result.errors.values()] == [30]  # type: ignore[attr-defined]
 
 
 def test_keys_that_cannot_be_located_fail_at_the_deadline_and_the_others_do_not() -> None:
@@ -214,9 +214,9 @@ def test_keys_that_cannot_be_located_fail_at_the_deadline_and_the_others_do_not(
     async def some(_: Call, keys: Sequence[str]) -> LookupResult[str]:
         return LookupResult({key: 1 for key in keys if key == "a"})
 
-    found = outcomes(cluster, ["a", "b"], some)
-    assert found["a"] == 1  # type: ignore[index]
-    assert isinstance(found.errors["b"], Timeout)  # type: ignore[attr-defined]
+    result = outcomes(cluster, ["a", "b"], some)
+    assert result["a"] == 1  # type: ignore[index]
+    assert isinstance(result.errors["b"], Timeout)  # type: ignore[attr-defined]
 
 
 def test_a_broker_that_is_not_there_is_waited_for() -> None:
@@ -230,10 +230,10 @@ def test_a_quota_holds_keys_back_and_not_longer_than_it_says() -> None:
     cluster = FakeCluster()
     cluster.on(ListGroupsRequest, ListGroupsResponse(throttle_time_ms=700), ListGroupsResponse())
     calls = calls_of(cluster)
-    asked: list[list[str]] = []
+    requested: list[list[str]] = []
 
     def build(_: int, keys: Sequence[str]) -> Message:
-        asked.append(list(keys))
+        requested.append(list(keys))
         return ListGroupsRequest()
 
     def read(response: ListGroupsResponse) -> ApiResult[str, int]:
@@ -242,9 +242,9 @@ def test_a_quota_holds_keys_back_and_not_longer_than_it_says() -> None:
         return ApiResult({"b": 2})
 
     before_ms = cluster.clock.ms
-    found = run(calls.request_keys(calls.begin("x", None), ["a", "b"], calls.any_node, build, read))
-    assert found.all() == {"a": 1, "b": 2}
-    assert asked == [["a", "b"], ["b"]]
+    result = run(calls.request_keys(calls.begin("x", None), ["a", "b"], calls.any_node, build, read))
+    assert result.all() == {"a": 1, "b": 2}
+    assert requested == [["a", "b"], ["b"]]
     assert cluster.clock.ms - before_ms == 700
 
 
@@ -257,8 +257,8 @@ def test_what_a_quota_held_back_to_the_end_has_the_quotas_error() -> None:
     def read(_: ListGroupsResponse) -> ApiResult[str, None]:
         return ApiResult(throttled={"a": held})
 
-    found = run(calls.request_keys(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
-    assert found.errors == {"a": held}
+    result = run(calls.request_keys(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
+    assert result.errors == {"a": held}
 
 
 def test_a_key_that_the_answer_leaves_out_has_an_error() -> None:
@@ -269,8 +269,8 @@ def test_a_key_that_the_answer_leaves_out_has_an_error() -> None:
     def read(_: ListGroupsResponse) -> ApiResult[str, None]:
         return ApiResult()
 
-    found = run(calls.request_keys(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
-    assert "did not contain a result for a" in str(found.errors["a"])
+    result = run(calls.request_keys(calls.begin("x", 300), ["a"], calls.any_node, lambda _, __: ListGroupsRequest(), read))
+    assert "did not contain a result for a" in str(result.errors["a"])
 
 
 BEHAVIOURS = {"done": 0, "moved": 16, "failed": 30, "loading": 14, "left out": None, "disconnected": None}
@@ -286,13 +286,13 @@ def test_every_key_has_one_outcome_whatever_the_nodes_do(scripts: dict[str, list
         steps = {key: left[key].pop(0) if left[key] else "done" for key in request.groups}
         if "disconnected" in steps.values():
             return Disconnected("gone")
-        told = {key: BEHAVIOURS[step] for key, step in steps.items()}
-        return DescribeGroupsResponse(groups=[DescribedGroup(code, None, key) for key, code in told.items() if code is not None])
+        behaviours = {key: BEHAVIOURS[step] for key, step in steps.items()}
+        return DescribeGroupsResponse(groups=[DescribedGroup(code, None, key) for key, code in behaviours.items() if code is not None])
 
     cluster.on(DescribeGroupsRequest, reply)
-    found = outcomes(cluster, list(scripts), timeout_ms=60_000)
-    assert set(found) == set(scripts)  # type: ignore[call-overload]
-    errors = found.errors  # type: ignore[attr-defined]
+    result = outcomes(cluster, list(scripts), timeout_ms=60_000)
+    assert set(result) == set(scripts)  # type: ignore[call-overload]
+    errors = result.errors  # type: ignore[attr-defined]
     assert all(error.code == 30 for error in errors.values())
     assert all("failed" in scripts[key] for key in errors)
     assert not any(len(left[key]) for key in scripts if key not in errors and "done" not in scripts[key])

@@ -191,8 +191,8 @@ class Scene:
 
     def poll(self) -> dict[int, list[int]]:
         """The offsets of what is returned, by partition."""
-        found = self.collector.collect()
-        return {where.partition: [record.offset for record in records] for where, records in found.by_partition.items()}
+        collected = self.collector.collect()
+        return {where.partition: [record.offset for record in records] for where, records in collected.by_partition.items()}
 
     def position(self, number: int = 0) -> int:
         position = self.subscriptions.position(partition(number))

@@ -154,5 +154,10 @@ def test_a_duration_is_counted_back_from_now(seconds: int, now_ms: int) -> None:
 
 
 def test_the_fetcher_gets_its_settings() -> None:
-    found = FetchConfig.of(config(isolation_level="read_committed", client_rack="r", auto_offset_reset="none"))
-    assert (found.read_committed, found.client_rack, found.offset_reset, found.max_poll_records) == (True, "r", NONE, 500)
+    fetch_config = FetchConfig.of(config(isolation_level="read_committed", client_rack="r", auto_offset_reset="none"))
+    assert (fetch_config.read_committed, fetch_config.client_rack, fetch_config.offset_reset, fetch_config.max_poll_records) == (
+        True,
+        "r",
+        NONE,
+        500,
+    )

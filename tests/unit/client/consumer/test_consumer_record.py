@@ -35,15 +35,15 @@ RECORDS: ConsumerRecords[Any, Any] = ConsumerRecords(
 
 
 def test_records_are_found_by_partition_and_by_topic() -> None:
-    assert [found.offset for found in RECORDS.records(P0)] == [1, 2]
-    assert [found.offset for found in RECORDS.records("p")] == [1, 2, 7]
+    assert [record.offset for record in RECORDS.records(P0)] == [1, 2]
+    assert [record.offset for record in RECORDS.records("p")] == [1, 2, 7]
     assert RECORDS.records(TopicPartition("none", 0)) == []
     assert RECORDS.partitions() == {P0, P1, Q0}
 
 
 def test_records_are_counted_and_gone_through() -> None:
     assert RECORDS.count() == len(RECORDS) == 4
-    assert [found.topic_partition for found in RECORDS] == [P0, P0, P1, Q0]
+    assert [record.topic_partition for record in RECORDS] == [P0, P0, P1, Q0]
     assert RECORDS
     assert not RECORDS.is_empty()
 

@@ -328,7 +328,7 @@ def test_deltas_are_what_came_since_the_last_push() -> None:
     first = collected(collector, True, 20)["sum"]
     metrics.sensor("sensor").record(4)
     second = collected(collector, True, 30)["sum"]
-    assert [(each.value, each.start_ms, each.temporality) for each in (first, second)] == [(3, 10, DELTA), (4, 20, DELTA)]
+    assert [(point.value, point.start_ms, point.temporality) for point in (first, second)] == [(3, 10, DELTA), (4, 20, DELTA)]
 
 
 def test_after_a_change_of_temporality_sums_begin_anew() -> None:

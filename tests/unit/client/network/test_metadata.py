@@ -249,7 +249,9 @@ def test_backs_off_after_failures() -> None:
         waits.append(known.time_to_next_update(clock.monotonic_ms()))
         clock.advance(waits[-1])
     expected = [100, 200, 400, 800, 1000, 1000]
-    assert all(0.8 * wanted <= waited <= min(1.2 * wanted, 1000) for wanted, waited in zip(expected, waits, strict=True)), waits
+    assert all(0.8 * expected_ms <= waited <= min(1.2 * expected_ms, 1000) for expected_ms, waited in zip(expected, waits, strict=True)), (
+        waits
+    )
 
 
 def test_backs_off_when_answers_bring_nothing_new() -> None:
@@ -264,7 +266,7 @@ def test_backs_off_when_answers_bring_nothing_new() -> None:
         clock.advance(waits[-1])
         answer(known, topic("t", partition()))
     expected = [100, 100, 200, 400]
-    assert all(0.8 * wanted <= waited <= 1.2 * wanted for wanted, waited in zip(expected, waits, strict=True)), waits
+    assert all(0.8 * expected_ms <= waited <= 1.2 * expected_ms for expected_ms, waited in zip(expected, waits, strict=True)), waits
     known.request_update(True)
     assert known.time_to_next_update(clock.monotonic_ms()) <= 120, "a change that is known of is asked for at once"
 

@@ -63,9 +63,9 @@ def test_an_api_the_broker_lacks_raises_in_kafkas_words() -> None:
 def test_an_api_the_broker_lacks_is_told_through_done() -> None:
     async def test(peer: Peer, client: NetworkClient) -> None:
         await linked(client)
-        told: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
-        assert client.send_nowait(1, ASK, lambda answer, error: told.set_result(error))
-        assert isinstance(await told, UnsupportedVersion)
+        outcome: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        assert client.send_nowait(1, ASK, lambda answer, error: outcome.set_result(error))
+        assert isinstance(await outcome, UnsupportedVersion)
 
     def prepare(peer: Peer) -> None:
         del peer.versions[api_keys.DESCRIBE_CLUSTER]

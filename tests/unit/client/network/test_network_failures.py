@@ -231,11 +231,11 @@ def test_does_not_begin_again_where_that_is_not_wanted() -> None:
 def test_begins_again_when_a_broker_asks_for_it() -> None:
     async def test(peer: Peer, client: NetworkClient) -> None:
         await linked(client)
-        known, asked = peer.answers["Metadata"], []
+        known, requests = peer.answers["Metadata"], []
 
         def once(request: Any, version: int) -> Message | bytes | None:
-            asked.append(version)
-            return MetadataResponse(error_code=129) if len(asked) == 1 else known(request, version)
+            requests.append(version)
+            return MetadataResponse(error_code=129) if len(requests) == 1 else known(request, version)
 
         peer.answers["Metadata"] = once
         before = peer.connected

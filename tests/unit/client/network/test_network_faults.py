@@ -45,11 +45,11 @@ class Moods:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_request_is_told_of_once_and_the_client_comes_back(seed: int) -> None:
-    told: dict[int, list[KafkaError | None]] = {}
+    outcomes: dict[int, list[KafkaError | None]] = {}
 
     def done_of(number: int) -> Done:
-        told[number] = []
-        return lambda answer, error: told[number].append(error)
+        outcomes[number] = []
+        return lambda answer, error: outcomes[number].append(error)
 
     async def send_all(client: NetworkClient) -> None:
         for number in range(REQUESTS):
@@ -83,8 +83,8 @@ def test_every_request_is_told_of_once_and_the_client_comes_back(seed: int) -> N
                         assert error.retriable
 
     on_loop(run)
-    assert {number: len(errors) for number, errors in told.items()} == dict.fromkeys(range(REQUESTS), 1)
-    assert any(error is None for errors in told.values() for error in errors)
+    assert {number: len(errors) for number, errors in outcomes.items()} == dict.fromkeys(range(REQUESTS), 1)
+    assert any(error is None for errors in outcomes.values() for error in errors)
 
 
 def test_cancelled_senders_leave_nothing_behind() -> None:

@@ -43,7 +43,7 @@ def test_ratios_are_of_the_time_that_has_passed() -> None:
     rig.turn(rig.one, 0, 0)
     rig.turn(rig.one, 300, 500)
     ratios = rig.value("io-ratio"), rig.value("io-wait-ratio")
-    assert [math.isclose(ratio, wanted) for ratio, wanted in zip(ratios, (0.2, 0.3), strict=True)] == [True, True]  # type: ignore[arg-type]
+    assert [math.isclose(ratio, expected) for ratio, expected in zip(ratios, (0.2, 0.3), strict=True)] == [True, True]  # type: ignore[arg-type]
 
 
 def test_a_request_that_is_written_because_of_an_answer_is_of_the_same_turn() -> None:

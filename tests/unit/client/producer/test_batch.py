@@ -171,8 +171,8 @@ def test_a_split_keeps_records_order_and_sequences(codec: int) -> None:
     parts = batch.split(1000)
     assert len(parts) > 1
     assert [value for part in parts for value in values(part.data())] == contents
-    found = [read_batch(part.data(), 0, len(part.data())) for part in parts]
-    assert [header.base_sequence for header in found] == [100 + sum(part.count for part in parts[:at]) for at in range(len(parts))]
+    batches = [read_batch(part.data(), 0, len(part.data())) for part in parts]
+    assert [header.base_sequence for header in batches] == [100 + sum(part.count for part in parts[:at]) for at in range(len(parts))]
 
 
 def test_deliveries_follow_their_records_into_the_parts_of_a_split() -> None:

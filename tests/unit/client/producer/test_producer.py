@@ -346,12 +346,12 @@ def test_metrics_have_kafkas_names(scripted: ScriptedCluster) -> None:
     with producer(scripted, client_id="measured") as sending:
         for _ in range(3):
             sending.send("t", b"v").result(WAIT_S)
-        found = {(name.group, name.name, name.tag_map.get("topic")): metric.metric_value() for name, metric in sending.metrics().items()}
+        values = {(name.group, name.name, name.tag_map.get("topic")): metric.metric_value() for name, metric in sending.metrics().items()}
         tags = {name.tag_map["client-id"] for name in sending.metrics()}
     assert tags == {"measured"}
-    assert found["producer-metrics", "record-send-total", None] == 3
-    assert found["producer-topic-metrics", "record-send-total", "t"] == 3
-    assert found["producer-metrics", "buffer-total-bytes", None] == 33554432
+    assert values["producer-metrics", "record-send-total", None] == 3
+    assert values["producer-topic-metrics", "record-send-total", "t"] == 3
+    assert values["producer-metrics", "buffer-total-bytes", None] == 33554432
     for name in (
         "batch-size-avg",
         "batch-size-max",
@@ -379,9 +379,9 @@ def test_metrics_have_kafkas_names(scripted: ScriptedCluster) -> None:
         "txn-commit-time-ns-total",
         "waiting-threads",
     ):
-        assert ("producer-metrics", name, None) in found, name
+        assert ("producer-metrics", name, None) in values, name
     for name in ("byte-rate", "byte-total", "compression-rate", "record-error-total", "record-retry-rate"):
-        assert ("producer-topic-metrics", name, "t") in found, name
+        assert ("producer-topic-metrics", name, "t") in values, name
 
 
 def test_without_telemetry_there_is_no_instance_id(scripted: ScriptedCluster) -> None:

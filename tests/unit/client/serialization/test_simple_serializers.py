@@ -60,9 +60,9 @@ def test_none_stays_none_both_ways(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_serializer_may_be_closed_more_than_once(name: str) -> None:
-    for each in pair(name):
-        each.close()
-        each.close()
+    for serializer in pair(name):
+        serializer.close()
+        serializer.close()
 
 
 @pytest.mark.parametrize(

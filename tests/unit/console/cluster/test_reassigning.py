@@ -30,12 +30,12 @@ class Cluster:
         return self.moving
 
     async def describe_log_dirs(self, brokers: list[int]) -> Any:
-        found = {
+        known_moves = {
             broker: {"/d": SimpleNamespace(replica_infos={key: SimpleNamespace(size=size, is_future=False) for key, size in sizes.items()})}
             for broker, sizes in self.sizes.items()
             if broker in brokers
         }
-        return SimpleNamespace(successes=found)
+        return SimpleNamespace(successes=known_moves)
 
     async def describe_configs(self, resources: list[ConfigResource]) -> Any:
         def entries(resource: ConfigResource) -> list[ConfigEntry]:

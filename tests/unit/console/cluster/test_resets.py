@@ -42,8 +42,8 @@ class Logs:
                 return end
             return 50 if partition == A and timestamp <= 5_000_000 else -1
 
-        found = {partition: SimpleNamespace(offset=offset(partition, spec.timestamp)) for partition, spec in specs.items()}
-        return Outcomes(found, found, {})
+        offsets = {partition: SimpleNamespace(offset=offset(partition, spec.timestamp)) for partition, spec in specs.items()}
+        return Outcomes(offsets, offsets, {})
 
 
 def after(request: ResetTarget, committed: dict[TopicPartition, int]) -> dict[TopicPartition, int]:

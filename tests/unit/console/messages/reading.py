@@ -43,8 +43,8 @@ def looked(
 
     async def look(consumer: AsyncConsumer[bytes, bytes]) -> tuple[list[T], Cursor | None, list[str]]:
         scan = await open_scan(consumer, query, make, masks=masks or Masks())
-        found = await scan.look(limit, time_s)
-        return [one.item for one in found], scan.cursor(), scan.notes
+        matches = await scan.look(limit, time_s)
+        return [one.item for one in matches], scan.cursor(), scan.notes
 
     return with_consumer(broker, query, look)
 

@@ -77,8 +77,8 @@ def test_a_letter_goes_back_once_with_its_own_key_value_time_and_headers(broker:
             await producer.send(dead, b"own", None, timestamp=AT, headers=headers(dead))
 
     asyncio.run(write())
-    found, _, _ = looked(broker, MessageQuery(dead, filter=LetterFilter()), 100, make=letter_of)
-    assert sorted(letter.place for letter in found) == ["0:0", "0:2", "0:3", "0:4", "0:5"]
+    letters, _, _ = looked(broker, MessageQuery(dead, filter=LetterFilter()), 100, make=letter_of)
+    assert sorted(letter.place for letter in letters) == ["0:0", "0:2", "0:3", "0:4", "0:5"]
 
     sent = SentLetters()
     places = [(0, offset) for offset in range(7)]

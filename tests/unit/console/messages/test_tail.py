@@ -30,7 +30,7 @@ def test_new_messages_come_oldest_first_and_too_many_are_counted(broker: Embedde
                 await producer.send(topic, b"%d" % value, partition=0)
             step = await first
             while True:
-                values += [found.item for found in step.found]
+                values += [match.item for match in step.found]
                 assert len(step.found) <= MESSAGES_A_STEP
                 seen, left_out = seen + step.seen, left_out + step.left_out
                 if seen == 200:
@@ -55,7 +55,7 @@ def test_a_tail_has_a_filter(broker: EmbeddedBroker) -> None:
                 await asyncio.sleep(0.01)
             for value in range(6):
                 await (await producer.send(topic, b"%d" % value))
-            values = [found.item for found in (await step).found]
+            values = [match.item for match in (await step).found]
             while 5 not in values:
                 values += [found.item for found in (await anext(steps)).found]
             await steps.aclose()

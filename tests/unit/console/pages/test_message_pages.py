@@ -121,8 +121,8 @@ def test_the_newest_messages_and_a_link_that_looks_further(console: TestClient, 
 )
 def test_what_is_asked_for_is_shown(console: TestClient, topics: str, query: dict[str, str], first: str, count: int) -> None:
     page = console.get(f"/topics/numbers-{topics}/messages", params=query)
-    found = rows(page.text)
-    assert page.status_code == 200 and len(found) == count and first in found[0]
+    shown = rows(page.text)
+    assert page.status_code == 200 and len(shown) == count and first in shown[0]
 
 
 @pytest.mark.parametrize("query", [{"kind": "expression", "filter": "value.x"}, {"start": "offset"}, {"cursor": "x"}, {"partition": "a"}])

@@ -37,7 +37,9 @@ async def propose(
     replica_epochs: dict[int, int] | None = None,
 ) -> Any:
     epochs = replica_epochs or {}
-    states = [BrokerState(each, epochs.get(each, epoch_of(world, each) if each in world.brokers else -1)) for each in isr]
+    states = [
+        BrokerState(broker_id, epochs.get(broker_id, epoch_of(world, broker_id) if broker_id in world.brokers else -1)) for broker_id in isr
+    ]
     data = PartitionData(0, leader_epoch, new_isr_with_epochs=states, partition_epoch=partition_epoch)
     request = AlterPartitionRequest(
         broker, epoch_of(world, broker) if broker_epoch is None else broker_epoch, [TopicData(topic_id=topic_id, partitions=[data])]

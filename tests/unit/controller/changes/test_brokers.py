@@ -151,12 +151,12 @@ async def test_other_listeners_of_a_broker_are_told_to_all() -> None:
         moved = cluster.BrokerRegistration((EndPoint("PLAINTEXT", "elsewhere", 1),), 1)
         world.brokers[1].handle_now([SetData(paths.broker_id(1), cluster.encode_broker(moved))])
         await world.settle()
-        told = [
+        requests = [
             (to, request.live_brokers[1].endpoints[0].host)
             for to, request in world.channel.sent
             if isinstance(request, UpdateMetadataRequest)
         ]
-        assert told == [(0, "elsewhere"), (1, "elsewhere")]
+        assert requests == [(0, "elsewhere"), (1, "elsewhere")]
 
 
 async def test_a_broker_with_a_failed_disk_is_asked_and_its_lost_replicas_go_offline() -> None:
@@ -274,6 +274,6 @@ async def lose_the_isr(world: World, config: dict[str, str] | None = None) -> No
 
 
 def context(world: World) -> ControllerContext:
-    found = world.controller.context
-    assert found is not None
-    return found
+    context = world.controller.context
+    assert context is not None
+    return context

@@ -30,9 +30,9 @@ async def test_what_it_followed_is_stopped_and_leaves_the_isr() -> None:
         world.channel.take()
         assert await world.controller.shut_down_broker(1, epoch_of(world, 1)) == []
         assert world.state("T", 0) == PartitionState(0, 1, (0,), 1)
-        told = world.channel.take()
-        assert told[0] == "1 StopReplica T-0"
-        assert "0 LeaderAndIsr T-0@0/1" in told
+        sent = world.channel.take()
+        assert sent[0] == "1 StopReplica T-0"
+        assert "0 LeaderAndIsr T-0@0/1" in sent
 
 
 async def test_what_nobody_else_has_in_sync_is_named() -> None:

@@ -28,7 +28,9 @@ Shown = dict[TopicPartition, int | tuple[int, str]]
 
 
 def shown(outcomes: Mapping[TopicPartition, int | KafkaError]) -> Shown:
-    return {each: (outcome.code, str(outcome)) if isinstance(outcome, KafkaError) else outcome for each, outcome in outcomes.items()}
+    return {
+        partition: (outcome.code, str(outcome)) if isinstance(outcome, KafkaError) else outcome for partition, outcome in outcomes.items()
+    }
 
 
 async def elect(world: World, strategy: ElectionStrategy, *partitions: TopicPartition) -> Shown:

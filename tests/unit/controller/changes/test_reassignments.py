@@ -59,8 +59,8 @@ async def test_a_reassignment_adds_the_new_replicas_first() -> None:
         assert await alter(world, T0, [1, 2]) is None
         assert assignment(world) == ReplicaAssignment((1, 2, 0), (2,), (0,))
         assert world.state("T", 0).leader_epoch == epoch + 1
-        told = world.channel.leader_and_isr(2)[T0]
-        assert (told.is_new, told.leader, told.replicas, told.adding_replicas, told.removing_replicas) == (True, 0, [1, 2, 0], [2], [0])
+        sent = world.channel.leader_and_isr(2)[T0]
+        assert (sent.is_new, sent.leader, sent.replicas, sent.adding_replicas, sent.removing_replicas) == (True, 0, [1, 2, 0], [2], [0])
         assert world.channel.leader_and_isr(0)[T0].leader_epoch == epoch + 1
 
 
@@ -73,9 +73,9 @@ async def test_a_reassignment_ends_when_the_last_target_is_in_sync() -> None:
         assert assignment(world) == ReplicaAssignment((1, 2))
         state = world.state("T", 0)
         assert (state.leader, state.isr) == (1, (1, 2))
-        told = world.channel.take()
-        assert "0 StopReplica T-0 delete" in told
-        assert [line for line in told if "UpdateMetadata" in line][-1].endswith("T-0@1")
+        sent = world.channel.take()
+        assert "0 StopReplica T-0 delete" in sent
+        assert [line for line in sent if "UpdateMetadata" in line][-1].endswith("T-0@1")
 
 
 async def test_a_leader_that_stays_gets_a_new_epoch() -> None:

@@ -15,9 +15,9 @@ DELETION = "barnabas.controller.states.topic_deletion"
 
 
 def lines(caplog: pytest.LogCaptureFixture, logger: str = STATE_CHANGE) -> list[str]:
-    found = [record.getMessage() for record in caplog.records if record.name == logger]
+    messages = [record.getMessage() for record in caplog.records if record.name == logger]
     caplog.clear()
-    return found
+    return messages
 
 
 def test_states_have_kafkas_names() -> None:
@@ -47,10 +47,10 @@ async def test_every_transition_of_a_new_topic_has_its_states(caplog: pytest.Log
         caplog.set_level(TRACE, STATE_CHANGE)
         world.create_topic("T", {0: (0, 1)})
         await world.settle()
-        found = lines(caplog)
-    assert all(line.startswith(PREFIX) for line in found)
+        log_lines = lines(caplog)
+    assert all(line.startswith(PREFIX) for line in log_lines)
     state = str(LeaderAndIsr(0, (0, 1)))
-    assert [line.removeprefix(PREFIX) for line in found if "Changed" in line] == [
+    assert [line.removeprefix(PREFIX) for line in log_lines if "Changed" in line] == [
         "Changed partition T-0 state from NonExistentPartition to NewPartition with assigned replicas 0,1",
         "Changed state of replica 0 for partition T-0 from NonExistentReplica to NewReplica",
         "Changed state of replica 1 for partition T-0 from NonExistentReplica to NewReplica",
@@ -58,11 +58,11 @@ async def test_every_transition_of_a_new_topic_has_its_states(caplog: pytest.Log
         "Changed state of replica 0 for partition T-0 from NewReplica to OnlineReplica",
         "Changed state of replica 1 for partition T-0 from NewReplica to OnlineReplica",
     ]
-    assert f"{PREFIX}Sending LeaderAndIsr request to broker 1 with 0 become-leader and 1 become-follower partitions" in found
-    (follower,) = [line for line in found if line.startswith(f"{PREFIX}Sending become-follower LeaderAndIsr request ")]
+    assert f"{PREFIX}Sending LeaderAndIsr request to broker 1 with 0 become-leader and 1 become-follower partitions" in log_lines
+    (follower,) = [line for line in log_lines if line.startswith(f"{PREFIX}Sending become-follower LeaderAndIsr request ")]
     assert "LeaderAndIsrPartitionState(topicName='T', partitionIndex=0, controllerEpoch=1, leader=0, " in follower
     assert follower.endswith("isNew=true, leaderRecoveryState=0) to broker 1 for partition T-0")
-    assert f"{PREFIX}Sending UpdateMetadata request to brokers [0, 1] for 1 partitions" in found
+    assert f"{PREFIX}Sending UpdateMetadata request to brokers [0, 1] for 1 partitions" in log_lines
 
 
 async def test_at_info_only_new_leaders_are_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -80,16 +80,16 @@ async def test_a_broker_that_fails_leaves_the_isr(caplog: pytest.LogCaptureFixtu
         caplog.set_level(TRACE, STATE_CHANGE)
         world.kill_broker(1)
         await world.settle()
-        found = [line.removeprefix(PREFIX) for line in lines(caplog)]
-    assert "Changed partition T-0 state from OnlinePartition to OfflinePartition" in found
+        messages = [line.removeprefix(PREFIX) for line in lines(caplog)]
+    assert "Changed partition T-0 state from OnlinePartition to OfflinePartition" in messages
     assert any(
         line.startswith("Changed partition T-0 from OfflinePartition to OnlinePartition with state LeaderAndIsr(leader=0,")
-        for line in found
+        for line in messages
     )
-    (shrunk,) = [line for line in found if line.startswith("Partition T-0 state changed to ")]
+    (shrunk,) = [line for line in messages if line.startswith("Partition T-0 state changed to ")]
     assert shrunk.startswith("Partition T-0 state changed to (Leader:0,ISR:0,LeaderRecoveryState:RECOVERED,")
     assert shrunk.endswith(" after removing replica 1 from the ISR as part of transition to OfflineReplica")
-    assert "Changed state of replica 1 for partition T-0 from OnlineReplica to OfflineReplica" in found
+    assert "Changed state of replica 1 for partition T-0 from OnlineReplica to OfflineReplica" in messages
 
 
 async def test_a_partition_without_a_live_replica_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -112,10 +112,10 @@ async def test_the_deletion_manager_says_what_it_does(caplog: pytest.LogCaptureF
         await world.settle()
         world.mark_for_deletion("T")
         await world.settle()
-        found = lines(caplog, DELETION)
-        assert all(line.startswith("[Topic Deletion Manager 0] ") for line in found)
-        told = list(dict.fromkeys(line.removeprefix("[Topic Deletion Manager 0] ") for line in found))
-        assert told == [
+        log_lines = lines(caplog, DELETION)
+        assert all(line.startswith("[Topic Deletion Manager 0] ") for line in log_lines)
+        messages = list(dict.fromkeys(line.removeprefix("[Topic Deletion Manager 0] ") for line in log_lines))
+        assert messages == [
             "Handling deletion for topics T",
             "Deletion of topic T (re)started",
             "Deletion successfully completed for replicas [Topic=T,Partition=0,Replica=0]",
@@ -125,6 +125,6 @@ async def test_the_deletion_manager_says_what_it_does(caplog: pytest.LogCaptureF
         await world.settle()
         world.mark_for_deletion("U")
         await world.settle()
-        found = lines(caplog, DELETION)
-    assert "[Topic Deletion Manager 0] Dead Replicas ([Topic=U,Partition=0,Replica=1]) found for topic U" in found
-    assert "[Topic Deletion Manager 0] Halted deletion of topics U due to offline replicas" in found
+        log_lines = lines(caplog, DELETION)
+    assert "[Topic Deletion Manager 0] Dead Replicas ([Topic=U,Partition=0,Replica=1]) found for topic U" in log_lines
+    assert "[Topic Deletion Manager 0] Halted deletion of topics U due to offline replicas" in log_lines

@@ -173,7 +173,7 @@ async def test_a_topic_under_reassignment_is_not_deleted_yet() -> None:
         world.mark_for_deletion("T")
         await world.settle()
         assert context(world).topics_ineligible_for_deletion == {"T"}
-        assert not any("StopReplica" in told for told in world.channel.take())
+        assert not any("StopReplica" in request for request in world.channel.take())
 
 
 async def test_a_mark_seen_twice_starts_one_deletion() -> None:
@@ -190,6 +190,6 @@ async def test_a_mark_seen_twice_starts_one_deletion() -> None:
 
 
 def context(world: World) -> ControllerContext:
-    found = world.controller.context
-    assert found is not None
-    return found
+    context = world.controller.context
+    assert context is not None
+    return context

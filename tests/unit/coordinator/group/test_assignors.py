@@ -121,7 +121,7 @@ def test_range_assigns_every_partition_once_to_someone_who_wants_it(counts: dict
 
 def check(assigned: Plain, counts: dict[Uuid, int], wishes: dict[str, set[Uuid]]) -> None:
     given_away = [(topic, partition) for topics in assigned.values() for topic, some in topics.items() for partition in some]
-    wanted = set().union(*wishes.values())
+    subscribed = set().union(*wishes.values())
     assert len(given_away) == len(set(given_away))
-    assert set(given_away) == {(topic, partition) for topic in wanted for partition in range(counts[topic])}
+    assert set(given_away) == {(topic, partition) for topic in subscribed for partition in range(counts[topic])}
     assert all(topic in wishes[member] for member, topics in assigned.items() for topic in topics)

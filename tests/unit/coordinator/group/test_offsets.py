@@ -203,9 +203,9 @@ def test_an_offset_of_an_open_transaction_is_pending() -> None:
     host = Host()
     host.commit(1)
     assert commit_in_transaction(host, 2) == 0
-    for found in (host, Host(host.log)):
-        assert found.fetch() == (1, 0)
-        assert found.fetch(stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    for each_host in (host, Host(host.log)):
+        assert each_host.fetch() == (1, 0)
+        assert each_host.fetch(stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 def test_a_committed_transaction_commits_its_offsets_and_an_aborted_one_does_not() -> None:
@@ -214,8 +214,8 @@ def test_a_committed_transaction_commits_its_offsets_and_an_aborted_one_does_not
     end(host, committed=True)
     assert commit_in_transaction(host, 3, producer_id=8) == 0
     end(host, committed=False, producer_id=8)
-    for found in (host, Host(host.log)):
-        assert found.fetch(stable=True) == (2, 0)
+    for each_host in (host, Host(host.log)):
+        assert each_host.fetch(stable=True) == (2, 0)
 
 
 def test_of_two_commits_the_later_record_wins_not_the_later_end() -> None:

@@ -54,12 +54,12 @@ class Clients:
             host.time.advance([1_000, 3_000, 20_000, 8 * 24 * 3_600_000][number])
 
     def _generation(self, group: str) -> int:
-        found = self.host.shard.groups.get(group)
-        return found.generation_id if isinstance(found, ClassicGroup) else -1
+        rebuilt = self.host.shard.groups.get(group)
+        return rebuilt.generation_id if isinstance(rebuilt, ClassicGroup) else -1
 
     def _members(self, group: str) -> list[str]:
-        found = self.host.shard.groups.get(group)
-        return list(found.members) if isinstance(found, ClassicGroup) else []
+        rebuilt = self.host.shard.groups.get(group)
+        return list(rebuilt.members) if isinstance(rebuilt, ClassicGroup) else []
 
 
 def group_state(host: Host, group_id: str) -> Any:

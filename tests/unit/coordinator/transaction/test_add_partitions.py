@@ -155,7 +155,7 @@ def test_an_adding_that_the_log_refuses_leaves_the_one_before_it_alone() -> None
     first = host.asked_add(producer, T0)
     host.log.error = NotEnoughReplicas()
     assert host.add(producer, T1) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert [found.state for found in host.shard.all_visible()] == [TransactionState.EMPTY]
+    assert [transaction.state for transaction in host.shard.all_visible()] == [TransactionState.EMPTY]
     host.log.error = None
     host.commit_log()
     assert first.one == 0

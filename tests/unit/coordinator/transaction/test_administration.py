@@ -36,8 +36,8 @@ def host() -> TransactionHost:
 
 
 def test_all_are_listed_with_their_state(host: TransactionHost) -> None:
-    found = {state.transactional_id: (state.producer_id, state.transaction_state) for state in listed(host).transaction_states}
-    assert found == {"a": (1000, "Empty"), "c": (1001, "CompleteCommit"), "b": (1002, "Ongoing"), "d": (1003, "Ongoing")}
+    transactions = {state.transactional_id: (state.producer_id, state.transaction_state) for state in listed(host).transaction_states}
+    assert transactions == {"a": (1000, "Empty"), "c": (1001, "CompleteCommit"), "b": (1002, "Ongoing"), "d": (1003, "Ongoing")}
 
 
 def test_by_state(host: TransactionHost) -> None:
@@ -117,18 +117,18 @@ def test_what_is_not_committed_is_not_listed(host: TransactionHost) -> None:
 def test_an_open_transaction_is_described_with_its_partitions() -> None:
     host = TransactionHost()
     producer = host.ongoing(T1, U0, T0, timeout_ms=5_000)
-    found = host.describe()
-    assert (found.error_code, found.transactional_id, found.transaction_state) == (0, "x", "Ongoing")
-    assert (found.producer_id, found.producer_epoch) == producer
-    assert (found.transaction_timeout_ms, found.transaction_start_time_ms) == (5_000, host.time.now)
-    assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", [0, 1]), ("u", [0])]
+    description = host.describe()
+    assert (description.error_code, description.transactional_id, description.transaction_state) == (0, "x", "Ongoing")
+    assert (description.producer_id, description.producer_epoch) == producer
+    assert (description.transaction_timeout_ms, description.transaction_start_time_ms) == (5_000, host.time.now)
+    assert [(topic.topic, topic.partitions) for topic in description.topics] == [("t", [0, 1]), ("u", [0])]
 
 
 def test_an_empty_one_has_none_and_no_beginning() -> None:
     host = TransactionHost()
     host.producer()
-    found = host.describe()
-    assert (found.transaction_state, found.transaction_start_time_ms, found.topics) == ("Empty", -1, [])
+    description = host.describe()
+    assert (description.transaction_state, description.transaction_start_time_ms, description.topics) == ("Empty", -1, [])
 
 
 def test_a_decided_one_is_described_with_what_it_waits_for() -> None:
@@ -136,15 +136,15 @@ def test_a_decided_one_is_described_with_what_it_waits_for() -> None:
     producer = host.ongoing(T0, T1)
     host.partitions.codes[T1] = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     host.commit(producer)
-    found = host.describe()
-    assert found.transaction_state == "PrepareCommit"
-    assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", [1])]
+    description = host.describe()
+    assert description.transaction_state == "PrepareCommit"
+    assert [(topic.topic, topic.partitions) for topic in description.topics] == [("t", [1])]
 
 
 def test_one_that_does_not_exist_is_not_found() -> None:
     host = TransactionHost()
-    found = host.describe("nobody")
-    assert (found.error_code, found.transactional_id) == (ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "nobody")
+    description = host.describe("nobody")
+    assert (description.error_code, description.transactional_id) == (ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "nobody")
 
 
 def test_an_empty_id_is_refused() -> None:

@@ -330,7 +330,7 @@ def test_the_next_transaction_begins_behind_an_end_that_is_not_committed_yet() -
     host.partitions.release()
     added = host.asked_add(producer, T1)
     assert not added
-    assert [found.state for found in host.shard.all_visible()] == [TransactionState.PREPARE_COMMIT]
+    assert [transaction.state for transaction in host.shard.all_visible()] == [TransactionState.PREPARE_COMMIT]
     host.commit_log()
     assert added.one == 0
     assert (host.state().state, host.state().partitions) == (TransactionState.ONGOING, frozenset({T1}))

@@ -143,9 +143,9 @@ def test_a_record_of_a_newer_kafka_is_passed_over() -> None:
 def test_what_every_version_of_the_protocol_wrote_is_understood(version: int) -> None:
     host = TransactionHost(version=version)
     producer = host.ongoing(T0, T1)
-    wanted = host.state()._replace(last_producer_epoch=-1)
+    expected = host.state()._replace(last_producer_epoch=-1)
     host = host.again(version=2)
-    assert host.state() == wanted
+    assert host.state() == expected
     host.commit(producer)
     assert host.state().state is TransactionState.COMPLETE_COMMIT
 

@@ -101,11 +101,17 @@ class World:
     def _exhaust(self, name: str) -> None:
         """As if there had been thousands of transactions."""
         shard, log = self.host.shard, self.host.log
-        found = shard.visible(name)
-        if found is None or not found.state.is_settled or shard._is_busy(name) or log.held_at is not None or log.error is not None:
+        transaction = shard.visible(name)
+        if (
+            transaction is None
+            or not transaction.state.is_settled
+            or shard._is_busy(name)
+            or log.held_at is not None
+            or log.error is not None
+        ):
             return
-        later = found.with_epoch(max(LAST - 1, found.producer_epoch), -1, found.timeout_ms, self.host.time.now)
-        shard._write(lambda: shard._step(found, later, None))
+        later = transaction.with_epoch(max(LAST - 1, transaction.producer_epoch), -1, transaction.timeout_ms, self.host.time.now)
+        shard._write(lambda: shard._step(transaction, later, None))
         self.given[name].append((later.producer_id, later.producer_epoch))
 
     def _init(self, name: str, expected: tuple[int, int]) -> None:
@@ -210,16 +216,18 @@ def test_every_transaction_ends_once_and_everywhere_the_same(steps: list[tuple[s
     states: dict[str, TransactionState] = {}
     decided: set[tuple[str, int, int, bool, TopicPartition]] = set()
     outcomes: set[tuple[str, bool]] = set()
-    for name, found in history(world.host.log):
-        if found is None:
+    for name, transaction in history(world.host.log):
+        if transaction is None:
             states.pop(name, None)
             continue
-        assert found.state.may_follow(states.get(name, TransactionState.EMPTY))  # so: one decision, then its completion
-        states[name] = found.state
-        if found.state.is_prepared:
-            committed = found.state is TransactionState.PREPARE_COMMIT
+        assert transaction.state.may_follow(states.get(name, TransactionState.EMPTY))  # so: one decision, then its completion
+        states[name] = transaction.state
+        if transaction.state.is_prepared:
+            committed = transaction.state is TransactionState.PREPARE_COMMIT
             outcomes.add((name, committed))
-            decided |= {(name, found.producer_id, found.producer_epoch, committed, partition) for partition in found.partitions}
+            decided |= {
+                (name, transaction.producer_id, transaction.producer_epoch, committed, partition) for partition in transaction.partitions
+            }
     assert not any(state.is_prepared for state in states.values())
     marked = {
         (m.transactional_id, m.producer_id, m.producer_epoch, m.committed, partition) for partition, m in world.host.partitions.written
@@ -234,11 +242,11 @@ def test_from_version_5_on_the_epoch_of_a_marker_is_newer_than_all_that_was_writ
     world = world_after(steps)
     world.heal()
     newest: dict[tuple[str, int], int] = {}
-    for name, found in history(world.host.log):
-        if found is None:
+    for name, transaction in history(world.host.log):
+        if transaction is None:
             continue
-        producer = (name, found.producer_id)
-        if found.state.is_prepared and found.client_transaction_version >= 2 and newest[producer] <= LAST:
-            assert found.producer_epoch > newest[producer]
-        assert found.producer_epoch >= newest.get(producer, -1)
-        newest[producer] = found.producer_epoch
+        producer = (name, transaction.producer_id)
+        if transaction.state.is_prepared and transaction.client_transaction_version >= 2 and newest[producer] <= LAST:
+            assert transaction.producer_epoch > newest[producer]
+        assert transaction.producer_epoch >= newest.get(producer, -1)
+        newest[producer] = transaction.producer_epoch

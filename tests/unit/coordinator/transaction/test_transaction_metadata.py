@@ -40,8 +40,8 @@ def metadata(draw: st.DrawFn) -> TransactionMetadata:
     )
 
 
-def read_back(found: TransactionMetadata, version: int) -> TransactionMetadata:
-    record = found.to_record(version)
+def read_back(transaction: TransactionMetadata, version: int) -> TransactionMetadata:
+    record = transaction.to_record(version)
     record_type, key = TRANSACTION_RECORDS.read_key(record.key_bytes())
     data = record.value_bytes()
     assert data is not None
@@ -95,9 +95,9 @@ def test_the_record_of_version_0_is_kafkas_to_the_byte() -> None:
     ],
 )
 def test_what_kafka_4_2_has_written_is_read_and_written_back_to_the_byte(value: str, expected: TransactionMetadata) -> None:
-    found = TRANSACTION_RECORDS.read_value(0, bytes.fromhex(value))
-    assert isinstance(found, TransactionLogValue)
-    assert TransactionMetadata.of_record("tx", found) == expected
+    transaction = TRANSACTION_RECORDS.read_value(0, bytes.fromhex(value))
+    assert isinstance(transaction, TransactionLogValue)
+    assert TransactionMetadata.of_record("tx", transaction) == expected
     assert expected.to_record(2).value_bytes() == bytes.fromhex(value)
 
 

@@ -475,11 +475,11 @@ def test_a_flipped_bit_is_found_or_changes_nothing_but_offsets(log: bytes, data:
     flipped[at] ^= 1 << data.draw(st.integers(0, 7))
     whole = [row[1:] for row in rows_by_reader(log)]
     try:
-        found = [row[1:] for row in rows_of(bytes(flipped), first_offset=-(2**63))]
+        rows_read = [row[1:] for row in rows_of(bytes(flipped), first_offset=-(2**63))]
     except (CorruptRecord, InvalidRecord):
         return
     # Neither the base offset nor the length of a batch is under its checksum: a larger length looks like a batch cut short.
-    assert found == whole[: len(found)]
+    assert rows_read == whole[: len(rows_read)]
 
 
 @settings(max_examples=200)

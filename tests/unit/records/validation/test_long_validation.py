@@ -76,7 +76,7 @@ def test_a_slice_of_the_walk_has_a_bound() -> None:
     assert validation.validated is not None
     looked_at.append(validation.looked_at)
     assert len(set(looked_at)) > 1
-    assert sum(1 for each in looked_at if each) >= 6_000 * 907 // SLICE_BYTES
+    assert sum(1 for was_looked_at in looked_at if was_looked_at) >= 6_000 * 907 // SLICE_BYTES
     assert max(looked_at) < SLICE_BYTES + 1000  # to the end of the record that passes the bound
 
 

@@ -44,7 +44,7 @@ def test_pieces_have_no_more_rows_than_an_arrow_batch_should(monkeypatch: pytest
     data = run([4, 4, 4, 20, 1])
     batches = read_batches(data)
     next_offset, cuts = next_offset_and_cuts(batches, 0, 100)
-    ends = [each.at + each.size for each in batches]
+    ends = [batch.at + batch.size for batch in batches]
     assert (next_offset, cuts) == (33, [(0, ends[1]), (ends[1], ends[2]), (ends[2], ends[3]), (ends[3], ends[4])])
 
 
@@ -69,8 +69,8 @@ def test_a_gap_behind_the_wanted_offsets_ends_the_range() -> None:
 @given(sizes=st.lists(st.integers(1, 400), min_size=1, max_size=20), chunk_bytes=st.integers(80, 1000))
 def test_a_file_is_walked_whole_whatever_the_size_of_its_chunks(sizes: list[int], chunk_bytes: int) -> None:
     data = b"".join(batch(1, offset=offset, size=size) for offset, size in enumerate(sizes))
-    found = [each for chunk in chunks(InMemory(data), 0, len(data), chunk_bytes) for each in chunk.batches]
-    assert [each.base_offset for each in found] == list(range(len(sizes)))
+    cut = [batch for chunk in chunks(InMemory(data), 0, len(data), chunk_bytes) for batch in chunk.batches]
+    assert [each.base_offset for each in cut] == list(range(len(sizes)))
 
 
 def test_a_file_cut_within_a_batch_is_torn_there() -> None:

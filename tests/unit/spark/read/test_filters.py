@@ -37,12 +37,12 @@ def batch(offsets: list[int], times_us: list[int]) -> pa.RecordBatch:
 
 
 def test_partitions_and_topics_decide_what_is_read_at_all() -> None:
-    wanted = parse_filter("partition in (0, 2) and topic = 'a'")
-    assert wanted.wants("a", 2)
-    assert not wanted.wants("a", 1)
-    assert not wanted.wants("b", 0)
+    parsed = parse_filter("partition in (0, 2) and topic = 'a'")
+    assert parsed.wants("a", 2)
+    assert not parsed.wants("a", 1)
+    assert not parsed.wants("b", 0)
     assert not parse_filter("partition not in (1)").wants("a", 1)
-    assert wanted.in_rows == ()
+    assert parsed.in_rows == ()
 
 
 def test_offsets_narrow_the_range() -> None:
@@ -68,9 +68,9 @@ def test_only_a_lower_bound_of_times_says_where_to_begin() -> None:
 
 def test_times_are_looked_at_in_every_record() -> None:
     rows = batch([1, 2, 3], [NOON_US, NOON_US - 1, NOON_US + 5])
-    wanted = parse_filter(f"timestamp >= {NOON_US // 1000}")
-    assert wanted.rows(rows).column("offset").to_pylist() == [1, 3]
-    assert wanted.rows(rows.slice(0, 1)).num_rows == 1
+    parsed = parse_filter(f"timestamp >= {NOON_US // 1000}")
+    assert parsed.rows(rows).column("offset").to_pylist() == [1, 3]
+    assert parsed.rows(rows.slice(0, 1)).num_rows == 1
     assert parse_filter("offset not in (1, 3)").rows(rows).column("offset").to_pylist() == [2]
 
 

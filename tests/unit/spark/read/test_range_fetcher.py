@@ -61,22 +61,22 @@ def answer(data: bytes = b"", *, high_watermark: int = 100, throttle_ms: int = 0
 
 def fetched(broker: ScriptedBroker, start: int = 0, end: int = 10, **options: Any) -> list[Fetched]:
     async def run() -> list[Fetched]:
-        found: list[Fetched] = []
+        fetches: list[Fetched] = []
 
-        def give(each: Fetched) -> None:
-            found.append(each)
+        def give(one_fetch: Fetched) -> None:
+            fetches.append(one_fetch)
             fetcher.taken()
 
         fetcher = RangeFetcher(cast(Client, broker), OffsetRange("orders", 0, start, end), FetchOptions(**options), give)
         await fetcher.run()
-        return found
+        return fetches
 
     return asyncio.run(run())
 
 
 def test_it_goes_on_behind_the_last_whole_batch() -> None:
     broker = ScriptedBroker([answer(batch(4) + batch(4, offset=4)[:30]), answer(batch(6, offset=4))])
-    assert [each.next_offset for each in fetched(broker)] == [4, 10]
+    assert [fetch.next_offset for fetch in fetched(broker)] == [4, 10]
     assert [request.topics[0].partitions[0].fetch_offset for request in broker.asked] == [0, 4]
 
 
@@ -101,23 +101,23 @@ def test_the_size_that_the_user_gave_is_the_largest() -> None:
 def test_a_batch_larger_than_what_was_asked_for_is_asked_for_again_with_more_room() -> None:
     large = batch([b"x" * 200_000])
     broker = ScriptedBroker([answer(large[:FETCH_BYTES_MIN]), answer(large[: 2 * FETCH_BYTES_MIN]), answer(large)])
-    assert [each.next_offset for each in fetched(broker, end=1)] == [1]
+    assert [fetch.next_offset for fetch in fetched(broker, end=1)] == [1]
 
 
 def test_a_log_without_records_up_to_the_end_is_at_its_end() -> None:
     broker = ScriptedBroker([answer(batch(4)), answer()])
-    assert [each.next_offset for each in fetched(broker)] == [4]
+    assert [fetch.next_offset for fetch in fetched(broker)] == [4]
     assert len(broker.asked) == 3
 
 
 def test_an_empty_answer_of_a_broker_that_throttles_means_nothing() -> None:
     broker = ScriptedBroker([answer(throttle_ms=1), answer(throttle_ms=1), answer(throttle_ms=1), answer(batch(10))])
-    assert [each.next_offset for each in fetched(broker)] == [10]
+    assert [fetch.next_offset for fetch in fetched(broker)] == [10]
 
 
 def test_what_is_not_stable_yet_is_waited_for() -> None:
     broker = ScriptedBroker([answer(stable=4), answer(stable=4), answer(stable=4), answer(batch(10))])
-    assert [each.next_offset for each in fetched(broker)] == [10]
+    assert [fetch.next_offset for fetch in fetched(broker)] == [10]
     with pytest.raises(FetchTimeoutError, match="shows nothing at that offset"):
         fetched(ScriptedBroker([answer(stable=4)]), timeout_ms=20)
 
@@ -128,7 +128,7 @@ def test_read_uncommitted_looks_at_the_high_watermark_alone() -> None:
 
 def test_aborted_transactions_come_along_with_read_committed_only() -> None:
     aborted = [AbortedTransaction(7, 2)]
-    assert [each.aborted for each in fetched(ScriptedBroker([answer(batch(10), aborted_transactions=aborted)]))] == [[(7, 2)]]
+    assert [fetch.aborted for fetch in fetched(ScriptedBroker([answer(batch(10), aborted_transactions=aborted)]))] == [[(7, 2)]]
     assert [each.aborted for each in fetched(ScriptedBroker([answer(batch(10))]), read_committed=False)] == [None]
 
 

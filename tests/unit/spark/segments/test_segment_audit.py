@@ -117,9 +117,9 @@ def test_an_index_that_does_not_tell_the_truth_is_found(
     size = struct.calcsize(layout)
     position = 2 * size if kind == ".index" else 0
     damage(index, position, struct.pack(layout, *entry))
-    found = faults(directory)
-    assert {fault.what for fault in found} == {what}
-    assert any(detail in (fault.detail or "") and fault.file == index.name for fault in found)
+    problems = faults(directory)
+    assert {fault.what for fault in problems} == {what}
+    assert any(detail in (fault.detail or "") and fault.file == index.name for fault in problems)
 
 
 def test_half_an_entry_is_found(tmp_path: Path) -> None:
@@ -212,9 +212,9 @@ def test_an_entry_that_the_log_does_not_bear_out_is_found(tmp_path: Path, entry:
     directory = with_transactions(tmp_path)
     (index,) = txn_indexes(directory)
     damage(index, 0, struct.pack(">hqqqq", 0, *entry, 3))
-    found = faults(directory)
-    assert detail in (found[0].detail or "")
-    assert (found[0].position, found[0].offset, found[0].last_offset) == (0, *entry[1:])
+    problems = faults(directory)
+    assert detail in (problems[0].detail or "")
+    assert (problems[0].position, problems[0].offset, problems[0].last_offset) == (0, *entry[1:])
 
 
 def test_what_compaction_has_cleaned_is_not_held_against_the_index(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def digests(directory: Path, *others: Path) -> list[tuple[int | None, int | None
 
 def test_replicas_with_the_same_batches_have_the_same_digests_however_they_are_cut_into_segments(tmp_path: Path) -> None:
     one, other = written(tmp_path / "a"), written(tmp_path / "b", segment_bytes=500)
-    sums = [sum(digest or 0 for _, digest in digests(each, one, other)) % DIGEST_MODULUS for each in (one, other)]
+    sums = [sum(digest or 0 for _, digest in digests(directory, one, other)) % DIGEST_MODULUS for directory in (one, other)]
     assert sums[0] == sums[1] != 0
 
 

@@ -37,11 +37,11 @@ def open_log(directory: Path, **options: Any) -> Log:
 
 def rows(directory: Path, columns: tuple[str, ...] = COLUMNS, /, **options: str) -> list[dict[str, Any]]:
     checked = SegmentOptions.of({"logDirs": str(directory), **options})
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for group in plan(find_partitions(checked.log_dirs), checked):
         for read in read_group(group, columns, check_crc=checked.check_crc, skip_damage=not checked.fail_on_data_loss):
-            found += read.to_pylist()
-    return found
+            rows += read.to_pylist()
+    return rows
 
 
 def offsets(directory: Path, **options: str) -> list[int]:
@@ -51,24 +51,24 @@ def offsets(directory: Path, **options: str) -> list[int]:
 def served(log: Log) -> list[int]:
     """The offsets that a read_committed consumer of this log is shown."""
     commit_all(log)
-    found: list[int] = []
+    offsets: list[int] = []
     offset = log.log_start_offset
     while True:
         fetched = log.read(offset, 10**6, FetchIsolation.TXN_COMMITTED, min_one_message=True)
         data = b"" if fetched.records is None else fetched.records.read()
         if not data:
-            return found
-        aborted = [(each.producer_id, each.first_offset) for each in fetched.aborted or ()]
+            return offsets
+        aborted = [(transaction.producer_id, transaction.first_offset) for transaction in fetched.aborted or ()]
         decoded = decode(data, first_offset=offset, end_offset=log.last_stable_offset, aborted=aborted)
-        found += decoded.records.column("offset").to_pylist()
+        offsets += decoded.records.column("offset").to_pylist()
         offset = decoded.next_offset
 
 
 @pytest.mark.parametrize("directory", sorted({path.parent for path in golden.partitions()}), ids=golden.name)
 def test_what_kafka_wrote_is_read_as_kafka_dumped_it(directory: Path) -> None:
-    found: dict[str, list[tuple[int, bytes | None, bytes | None]]] = {}
+    records: dict[str, list[tuple[int, bytes | None, bytes | None]]] = {}
     for row in rows(directory, **{"kafka.isolation.level": "read_uncommitted"}):
-        found.setdefault(f"{row['topic']}-{row['partition']}", []).append((row["offset"], row["key"], row["value"]))
+        records.setdefault(f"{row['topic']}-{row['partition']}", []).append((row["offset"], row["key"], row["value"]))
     compared = 0
     for partition in directory.iterdir():
         if not (partition / "DUMP.txt").exists() or golden.is_internal(partition):
@@ -76,12 +76,12 @@ def test_what_kafka_wrote_is_read_as_kafka_dumped_it(directory: Path) -> None:
         dumped = [
             (int(record.fields["offset"]), _bytes(record.key), _bytes(record.payload))
             for file in golden.read_dump(partition, ".log").values()
-            for each in file.batches
-            if each.fields.get("isControl", "false") == "false"
-            for record in each.records
+            for batch in file.batches
+            if batch.fields.get("isControl", "false") == "false"
+            for record in batch.records
         ]
         start = 11 if partition.name.startswith("g-delrec") else 0  # what DeleteRecords took away still stands in the file
-        assert [(offset, *rest) for offset, *rest in found.get(partition.name, [])] == [each for each in dumped if each[0] >= start]
+        assert [(offset, *rest) for offset, *rest in records.get(partition.name, [])] == [each for each in dumped if each[0] >= start]
         compared += len(dumped)
     assert compared > 0
 
@@ -408,8 +408,8 @@ def test_the_end_of_a_log_is_found_from_its_last_segment(tmp_path: Path) -> None
     log = open_log(tmp_path, segment_bytes=300)
     append_many(log, 12)
     log.close()
-    (found,) = find_partitions([str(tmp_path)])
-    assert log_end_offset(found) == 12
+    (partition,) = find_partitions([str(tmp_path)])
+    assert log_end_offset(partition) == 12
 
 
 def test_an_empty_directory_has_no_rows(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_the_columns_have_the_types_of_from_avro() -> None:
 def test_many_rows_with_nulls_between_keep_their_places() -> None:
     rows = [None if number % 5 == 0 else written(ORDER, {**DATUM, "id": number, "tags": ["t"] * (number % 3)}) for number in range(50)]
     result = decode({"value.schema": json.dumps(ORDER)}, *rows)
-    assert [each["value"] and (each["value"]["id"], len(each["value"]["tags"])) for each in result] == [
+    assert [row["value"] and (row["value"]["id"], len(row["value"]["tags"])) for row in result] == [
         None if number % 5 == 0 else (number, number % 3) for number in range(50)
     ]
 
@@ -99,7 +99,7 @@ def test_many_rows_with_nulls_between_keep_their_places() -> None:
 def test_bytes_that_are_no_such_record_are_malformed() -> None:
     whole = written(ORDER, DATUM)
     result = decode({"value.schema": json.dumps(ORDER)}, whole[:20], b"", b"\xff" * 40, whole)
-    assert [each["_corrupt"] is not None for each in result] == [True, True, True, False]
+    assert [row["_corrupt"] is not None for row in result] == [True, True, True, False]
     assert result[0]["value"]["id"] is None
 
 
@@ -123,8 +123,8 @@ def test_a_schema_that_no_table_can_have_is_refused_with_the_reason(schema: str,
 
 @pytest.fixture
 def registry() -> Generator[schema_registry.Registry, None, None]:
-    with schema_registry.running() as found:
-        yield found
+    with schema_registry.running() as registry:
+        yield registry
 
 
 OLD = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}
@@ -138,7 +138,7 @@ def test_values_of_several_versions_are_read_into_the_latest(registry: schema_re
         for schema, datum in ((OLD, {"id": 1}), (NEW, {"id": 2**40, "note": "x"}), (OLD, {"id": 3}))
     ]
     result = decode({"value.schema.registry.url": registry.url}, *rows, None)
-    assert [each["value"] for each in result] == [{"id": 1, "note": "-"}, {"id": 2**40, "note": "x"}, {"id": 3, "note": "-"}, None]
+    assert [row["value"] for row in result] == [{"id": 1, "note": "-"}, {"id": 2**40, "note": "x"}, {"id": 3, "note": "-"}, None]
 
 
 def test_a_chosen_version_says_the_columns(registry: schema_registry.Registry) -> None:
@@ -153,7 +153,7 @@ def test_a_value_without_a_frame_or_with_an_unknown_schema_is_malformed(registry
     client = SchemaRegistryClient({"schema.registry.url": registry.url})
     good = AvroSerializer(OLD, registry=client).serialize("orders", {"id": 1})
     result = decode({"value.schema.registry.url": registry.url}, good, b"\2", b"\0\0\0", struct.pack(">bI", 0, 77) + b"\2")
-    reasons = [each["_corrupt"] and each["_corrupt"]["reason"] for each in result]
+    reasons = [row["_corrupt"] and row["_corrupt"]["reason"] for row in result]
     assert reasons == [
         None,
         "it does not begin with the number of a schema (Unknown magic byte!)",

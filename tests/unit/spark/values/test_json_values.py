@@ -56,18 +56,18 @@ def test_a_poison_record_among_thousands_spoils_no_other() -> None:
     rows[1234] = b'{"a": "x"}'
     rows[4000] = b"not json"
     result = decoded("a INT", *rows)
-    assert [row for row, each in enumerate(result) if each["_corrupt"] is not None] == [1234, 4000]
+    assert [row for row, decoded_row in enumerate(result) if decoded_row["_corrupt"] is not None] == [1234, 4000]
     assert all(each["value"]["a"] == (None if number in (1234, 4000) else number) for number, each in enumerate(result))
 
 
 def test_two_halves_of_an_object_in_two_records_are_two_malformed_records() -> None:
     result = decoded("a INT", b'{"a":', b"1}", b'{"a":1}{"a":2}')
-    assert [each["value"]["a"] for each in result] == [None, None, 1]
+    assert [row["value"]["a"] for row in result] == [None, None, 1]
     assert [each["_corrupt"] is None for each in result] == [False, False, True]
 
 
 def test_what_follows_the_first_object_is_not_looked_at() -> None:
-    assert [each["value"]["a"] for each in decoded("a INT", b'{"a":1}}', b'{"a":2} x', b'{"a":3}{"a":4}')] == [1, 2, 3]
+    assert [row["value"]["a"] for row in decoded("a INT", b'{"a":1}}', b'{"a":2} x', b'{"a":3}{"a":4}')] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_bytes_that_are_no_message_are_malformed(descriptors: str) -> None:
     result = decode(
         {"value.descFilePath": descriptors, "value.messageName": "shop.Order"}, full().SerializeToString()[:-1], b"\xff\xff", None
     )
-    assert [each["_corrupt"] is not None for each in result] == [True, True, False]
+    assert [row["_corrupt"] is not None for row in result] == [True, True, False]
     assert result[2]["value"] is None
 
 
@@ -172,8 +172,8 @@ def test_what_cannot_be_read_is_refused_by_its_option(descriptors: str, options:
 
 @pytest.fixture
 def registry() -> Generator[schema_registry.Registry, None, None]:
-    with schema_registry.running() as found:
-        yield found
+    with schema_registry.running() as registry:
+        yield registry
 
 
 def test_framed_messages_are_read_by_the_registrys_schema(registry: schema_registry.Registry) -> None:
@@ -182,7 +182,7 @@ def test_framed_messages_are_read_by_the_registrys_schema(registry: schema_regis
     other = serializer.serialize("orders", Item(x=5))
     result = decode({"value.schema.registry.url": registry.url}, good, other, b"\7", good[:-1] if good else None)
     assert result[0] == {"value": FULL, "_corrupt": None}
-    assert [each["_corrupt"] is not None for each in result] == [False, True, True, True]
+    assert [row["_corrupt"] is not None for row in result] == [False, True, True, True]
     assert result[1]["_corrupt"]["reason"] == "it is a shop.Item, not a shop.Order"
 
 

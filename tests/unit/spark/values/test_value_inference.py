@@ -106,6 +106,6 @@ def test_framed_json_is_read_by_the_registrys_schema_and_unframed_json_is_malfor
         assert decoder is not None
         for rows in ([good, None, good], [good, None, b'{"id": 2}', b"\0\0\0\0\x63{}"]):
             result = decoder.decode(pa.record_batch({"value": pa.array(rows, pa.binary())})).to_pylist()
-            assert [each["value"] and each["value"]["id"] for each in result[:2]] == [1, None]
+            assert [row["value"] and row["value"]["id"] for row in result[:2]] == [1, None]
             assert [each["_corrupt"] is not None for each in result] == [row is not None and row != good for row in rows]
         assert result[3]["_corrupt"] == {"value": b"\0\0\0\0\x63{}", "reason": "the registry has no schema 99"}

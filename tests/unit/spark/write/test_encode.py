@@ -57,28 +57,28 @@ def test_every_row_is_in_its_partition_once_and_in_order(
     batch = pa.RecordBatch.from_pydict(
         {"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary()), "partition": pa.array(partitions, pa.int32())}
     )
-    found = rows(list(encoder(5, batch_size).encode(batch, "t")))
-    assert sorted(map(repr, (row for some in found.values() for row in some))) == sorted(repr(row[:2]) for row in given_rows)
+    encoded = rows(list(encoder(5, batch_size).encode(batch, "t")))
+    assert sorted(map(repr, (row for some in encoded.values() for row in some))) == sorted(repr(row[:2]) for row in given_rows)
     for number in range(5):
         expected = [
             (key, value)
             for key, value, partition in given_rows
             if partition == number or (partition is None and key is not None and partition_for_key(key, 5) == number)
         ]
-        placed = [row for row in found.get(TopicPartition("t", number), []) if row in expected]
+        placed = [row for row in encoded.get(TopicPartition("t", number), []) if row in expected]
         assert [row for row in placed if row[0] is not None] == [row for row in expected if row[0] is not None]
 
 
 def test_rows_without_a_key_fill_one_batch_after_the_other() -> None:
     batch = pa.RecordBatch.from_pydict({"value": pa.array([b"x" * 88] * 30, pa.binary())})
-    found = rows(list(encoder(3, 1000).encode(batch, "t")))
-    assert {partition.partition: len(some) for partition, some in found.items()} == {0: 10, 1: 10, 2: 10}
+    encoded = rows(list(encoder(3, 1000).encode(batch, "t")))
+    assert {partition.partition: len(some) for partition, some in encoded.items()} == {0: 10, 1: 10, 2: 10}
 
 
 def test_each_row_goes_to_the_topic_it_names() -> None:
     batch = pa.RecordBatch.from_pydict({"topic": ["b", "a", "b"], "value": pa.array([b"1", b"2", b"3"])})
-    found = rows(list(encoder(1).encode(batch, None)))
-    assert found == {TopicPartition("b", 0): [(None, b"1"), (None, b"3")], TopicPartition("a", 0): [(None, b"2")]}
+    encoded = rows(list(encoder(1).encode(batch, None)))
+    assert encoded == {TopicPartition("b", 0): [(None, b"1"), (None, b"3")], TopicPartition("a", 0): [(None, b"2")]}
 
 
 def test_a_row_without_a_topic_is_refused_in_sparks_words() -> None:

@@ -384,9 +384,9 @@ def test_an_offset_in_a_gap_leads_to_the_next_record() -> None:
     roll(log)
     clean(log)
     for offset in range(18):
-        found = log.read(offset, 10_000, FetchIsolation.LOG_END)
-        assert found.records is not None
-        assert next(records_of(found.records.read())).offset == 17
+        fetched = log.read(offset, 10_000, FetchIsolation.LOG_END)
+        assert fetched.records is not None
+        assert next(records_of(fetched.records.read())).offset == 17
 
 
 # -- a map that is too small

@@ -49,18 +49,18 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 def fields(data: bytes) -> list[tuple[object, ...]]:
     """Every field of every batch, and its records: all but checksums, compressed bytes and the delete horizon itself."""
-    found: list[tuple[object, ...]] = []
+    entries: list[tuple[object, ...]] = []
     for read in read_batches(data):
         has_horizon = read.delete_horizon_ms >= 0
         records = [(r.offset, r.timestamp, r.sequence, r.key, r.value, r.headers) for r in read_records(data, read)]
-        found.append(
+        entries.append(
             (
                 *(read.at, read.size, read.magic, read.attributes, read.base_offset, read.last_offset, read.leader_epoch),
                 *(None if has_horizon else read.base_timestamp, read.max_timestamp),
                 *(read.producer_id, read.producer_epoch, read.base_sequence, read.count, records),
             )
         )
-    return found
+    return entries
 
 
 def test_g_compact_becomes_what_kafka_made_of_it(tmp_path: Path) -> None:
@@ -93,13 +93,13 @@ def test_g_compact_txn_becomes_what_kafka_made_of_it_in_three_cleanings(tmp_path
 
 
 def without_marker_times(data: bytes) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    entries: list[tuple[object, ...]] = []
     for read in read_batches(data):
         times = () if read.is_control else (read.base_timestamp, read.max_timestamp)
         records = [(r.offset, r.sequence, r.key, r.value, None if read.is_control else r.timestamp) for r in read_records(data, read)]
         position = (read.at, read.size, read.attributes, read.base_offset, read.last_offset, read.leader_epoch)
-        found.append((*position, *times, read.producer_id, read.producer_epoch, read.base_sequence, read.count, records))
-    return found
+        entries.append((*position, *times, read.producer_id, read.producer_epoch, read.base_sequence, read.count, records))
+    return entries
 
 
 @pytest.mark.parametrize(

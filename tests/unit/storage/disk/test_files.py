@@ -180,10 +180,10 @@ def test_a_read_of_which_only_the_beginning_is_cached_gives_none(files: Files, p
 def test_where_the_file_system_cannot_tell_what_is_cached_the_read_waits(
     files: Files, path: str, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
-    asked = []
+    sizes = []
 
     def unsupported(*_: object) -> int:
-        asked.append(1)
+        sizes.append(1)
         raise OSError(error, "unsupported")
 
     file = files.open(path, create=True)
@@ -191,7 +191,7 @@ def test_where_the_file_system_cannot_tell_what_is_cached_the_read_waits(
     monkeypatch.setattr(os, "preadv", unsupported)
     assert file.pread_nowait(4, 2) == b"2345"
     assert file.pread_nowait(4, 3) == b"3456"
-    assert len(asked) == 1
+    assert len(sizes) == 1
 
 
 @pytest.mark.linux

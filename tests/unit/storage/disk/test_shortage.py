@@ -171,7 +171,7 @@ def told(log: Log) -> tuple[object, ...]:
 def test_wherever_descriptors_run_out_the_log_ends_up_as_if_they_had_not() -> None:
     undisturbed = Life(SimulatedFiles())
     started = undisturbed.disk.events
-    wanted = told(undisturbed.run())
+    expected = told(undisturbed.run())
     refusals = 0
     for first in range(started + 1, undisturbed.disk.events + 1):
         for length in (1, 4):
@@ -182,10 +182,10 @@ def test_wherever_descriptors_run_out_the_log_ends_up_as_if_they_had_not() -> No
             life.disk.heal()
             refusals += life.refusals
             assert list(life.manager.dirs) == [A], affected
-            assert told(log) == wanted, affected
+            assert told(log) == expected, affected
             life.manager.flushes.run_all(NOW)
             again = manage(life.disk.process_crash()).get(ORDERS)
-            assert again is not None and (told(again), scanned(again)) == (wanted, scanned(log)), affected
+            assert again is not None and (told(again), scanned(again)) == (expected, scanned(log)), affected
     assert refusals > 50
 
 

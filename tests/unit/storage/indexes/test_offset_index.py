@@ -234,14 +234,14 @@ PER_PAGE = 4096 // 8
 
 def touched(entries: int, warm_entries: int, target: int) -> list[int]:
     """The entries that a lookup reads, where entry n has offset n."""
-    asked: list[int] = []
+    probes: list[int] = []
 
     def entry_at(n: int) -> tuple[int, int]:
-        asked.append(n)
+        probes.append(n)
         return n, 0
 
     assert floor_slot(entry_at, entries, warm_entries, 0, target) == min(target, entries - 1)
-    return asked
+    return probes
 
 
 def pages_touched(entries: int, warm_entries: int) -> set[int]:
@@ -270,14 +270,14 @@ def test_a_target_at_the_boundary_is_found_below_it() -> None:
 
 
 def test_a_target_below_the_first_entry_costs_two_reads() -> None:
-    asked: list[int] = []
+    probes: list[int] = []
 
     def entry_at(n: int) -> tuple[int, int]:
-        asked.append(n)
+        probes.append(n)
         return n + 10, 0
 
     assert floor_slot(entry_at, 5000, 1024, 0, 9) == -1
-    assert asked == [3975, 0]
+    assert probes == [3975, 0]
 
 
 def test_lookups_that_keep_up_with_the_log_read_no_file(disk: SimulatedFiles) -> None:

@@ -231,10 +231,10 @@ def test_no_reader_sees_a_record_from_the_high_watermark_on(counts: list[int], h
             log.roll(NOW)
     log.update_high_watermark(high_watermark)
     bound = min(high_watermark, log.log_end_offset)
-    found = [offset for offset, _ in records(log, HIGH_WATERMARK)]
-    assert all(offset < bound for offset in found)
+    offsets = [offset for offset, _ in records(log, HIGH_WATERMARK)]
+    assert all(offset < bound for offset in offsets)
     whole = [offset for offset, _ in scanned(log) if offset < bound]
-    assert len(whole) - len(found) < 5, "all but the batch that the high watermark cuts is readable"
+    assert len(whole) - len(offsets) < 5, "all but the batch that the high watermark cuts is readable"
 
 
 def test_appending_many_and_reading_back_in_small_bites_gives_everything() -> None:

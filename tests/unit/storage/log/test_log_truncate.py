@@ -207,8 +207,8 @@ def test_a_crash_in_the_middle_of_a_truncation_leaves_no_hole(disk: SimulatedFil
             log.truncate_to(1, NOW)
         except SimulatedCrash:
             pass
-        found = [o for o, _ in records(make_log(restarted(files), SETTINGS, recovery_point=10))]
-        assert found == list(range(len(found)))
+        offsets = [o for o, _ in records(make_log(restarted(files), SETTINGS, recovery_point=10))]
+        assert offsets == list(range(len(offsets)))
 
 
 def test_a_crash_of_the_machine_in_the_middle_of_a_truncation_leaves_no_hole() -> None:
@@ -222,8 +222,8 @@ def test_a_crash_of_the_machine_in_the_middle_of_a_truncation_leaves_no_hole() -
             log.truncate_to(1, NOW)
         except SimulatedCrash:
             pass
-        found = [o for o, _ in records(make_log(files.crash(rng), SETTINGS, recovery_point=10))]
-        assert found == list(range(len(found))) and len(found) >= 1
+        offsets = [o for o, _ in records(make_log(files.crash(rng), SETTINGS, recovery_point=10))]
+        assert offsets == list(range(len(offsets))) and len(offsets) >= 1
 
 
 def test_a_truncated_log_still_has_all_its_index_entries(log: Log, disk: SimulatedFiles) -> None:

@@ -43,8 +43,8 @@ def log() -> Log:
 
 
 def find(log: Log, timestamp: int) -> tuple[int, int, int] | None:
-    found = offset_for_timestamp(log, timestamp)
-    return None if found is None else tuple(found)  # type: ignore[return-value]
+    position = offset_for_timestamp(log, timestamp)
+    return None if position is None else tuple(position)  # type: ignore[return-value]
 
 
 # -- by time
@@ -137,8 +137,8 @@ def test_lookups_equal_a_linear_search(layout: list[list[int]], interval: int, s
     log.increment_log_start_offset(min(start, log.log_end_offset - 1), "test")
     for target in range(0, 52):
         expected = next((o for o in range(log.log_start_offset, log.log_end_offset) if everything[o] >= target), None)
-        found = offset_for_timestamp(log, target)
-        assert (None if found is None else found.offset) == expected
+        position = offset_for_timestamp(log, target)
+        assert (None if position is None else position.offset) == expected
 
 
 # -- questions of their own

@@ -73,19 +73,19 @@ def fresh() -> SimulatedFiles:
 def check_prefix(disk: SimulatedFiles, least: int = 0) -> Log:
     """Loads, compares, appends, closes and loads again."""
     log = make_log(disk, SETTINGS)
-    found = records(log)
-    assert found == WHOLE[: len(found)]
-    assert len(found) >= least
-    assert scanned(log) == found
-    assert log.log_end_offset == (found[-1][0] + 1 if found else 0)
+    recovered = records(log)
+    assert recovered == WHOLE[: len(recovered)]
+    assert len(recovered) >= least
+    assert scanned(log) == recovered
+    assert log.log_end_offset == (recovered[-1][0] + 1 if recovered else 0)
     assert log.producers.map_end_offset == log.log_end_offset
     for segment in log.segments:
         assert [entry for entry in index_entries(segment) if entry[1] >= segment.size] == []
     append(log, batch([b"after"]), epoch=9)
-    assert records(log) == [*found, (log.log_end_offset - 1, b"after")]
+    assert records(log) == [*recovered, (log.log_end_offset - 1, b"after")]
     log.close(NOW)
     again = make_log(restarted(disk), SETTINGS, clean=True)
-    assert records(again) == [*found, (again.log_end_offset - 1, b"after")]
+    assert records(again) == [*recovered, (again.log_end_offset - 1, b"after")]
     return again
 
 
@@ -138,8 +138,8 @@ def test_a_flipped_byte_under_no_checksum_never_stops_a_log_from_opening(start: 
     content[start + position] ^= mask
     write_file(disk, path(LAST, ".log"), bytes(content))
     log = make_log(disk, SETTINGS)
-    found = records(log)
-    assert [offset for offset, _ in found] == sorted({offset for offset, _ in found})
+    recovered = records(log)
+    assert [offset for offset, _ in recovered] == sorted({offset for offset, _ in recovered})
     append(log, batch([b"after"]), epoch=max(9, log.latest_epoch))
     assert records(log)[-1][1] == b"after"
 
@@ -256,6 +256,6 @@ def test_a_machine_that_dies_at_any_moment_leaves_a_prefix_with_all_that_was_flu
             log.flush(NOW)
             flushed = log.log_end_offset
     again = make_log(disk.crash(rng), SETTINGS, recovery_point=flushed)
-    found = [(value or b"").rstrip(b".") for _, value in records(again)]
-    assert found == [b"%d" % n for n in range(len(found))]
-    assert len(found) >= flushed
+    values = [(value or b"").rstrip(b".") for _, value in records(again)]
+    assert values == [b"%d" % n for n in range(len(values))]
+    assert len(values) >= flushed

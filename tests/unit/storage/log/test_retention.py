@@ -305,8 +305,8 @@ def test_a_crash_in_the_middle_of_a_deletion_leaves_a_log_without_a_hole(machine
         except SimulatedCrash:
             pass
         survivor = files.crash(random.Random(number)) if machine else restarted(files)
-        found = [o for o, _ in records(make_log(survivor, settings, recovery_point=12))]
-        assert found == list(range(found[0], 12)) and found[0] in (0, 3, 6, 9)
+        offsets = [o for o, _ in records(make_log(survivor, settings, recovery_point=12))]
+        assert offsets == list(range(offsets[0], 12)) and offsets[0] in (0, 3, 6, 9)
 
 
 def test_a_disk_that_fails_while_deleting_is_reported(disk: SimulatedFiles, host: RecordingHost) -> None:

@@ -37,16 +37,16 @@ COMMITTED = FetchIsolation.TXN_COMMITTED
 
 def read_committed(log: Log, max_bytes: int = 10**6) -> list[int]:
     """The offsets of the data that a consumer with read_committed hands on: it leaves out what the aborted list tells it to."""
-    found: list[int] = []
+    offsets: list[int] = []
     offset = log.log_start_offset
     while True:
         fetched = log.read(offset, max_bytes, COMMITTED, min_one_message=True)
         data = b"" if fetched.records is None else fetched.records.read()
         batches = [b for b in read_batches(data) if b.last_offset >= offset]
         if not batches:
-            return found
+            return offsets
         assert fetched.aborted is not None
-        found += _not_aborted(data, batches, fetched.aborted, offset)
+        offsets += _not_aborted(data, batches, fetched.aborted, offset)
         offset = batches[-1].last_offset + 1
 
 

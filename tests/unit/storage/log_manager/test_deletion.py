@@ -168,8 +168,8 @@ def test_a_start_that_fails_before_the_controller_has_spoken_leaves_a_log_that_n
     again.shutdown(NOW)
     assert "orders 0 3" in checkpoint(disk, A, "recovery-point-offset-checkpoint")
     right = manage(disk, A)
-    found = right.get(ORDERS)
-    assert found is not None and found.log_end_offset == 3
+    log = right.get(ORDERS)
+    assert log is not None and log.log_end_offset == 3
 
 
 def test_a_log_is_served_after_all_when_the_controller_names_its_topic_id(disk: SimulatedFiles) -> None:

@@ -87,8 +87,8 @@ FOREIGN = ["lost+found", "backup", "orders-x", "orders-0-delete", "remote-log-in
 def test_a_foreign_directory_is_warned_of(disk: SimulatedFiles, name: str, caplog: pytest.LogCaptureFixture) -> None:
     disk.make_dirs(f"{A}/{name}")
     manage(disk)
-    told = f"{A}/{name} is not the directory of a partition and is ignored; move it away from the log directory"
-    assert lines_of(caplog, dir_loader, logging.WARNING) == [told]
+    warning = f"{A}/{name} is not the directory of a partition and is ignored; move it away from the log directory"
+    assert lines_of(caplog, dir_loader, logging.WARNING) == [warning]
 
 
 @pytest.mark.parametrize("name", FOREIGN)

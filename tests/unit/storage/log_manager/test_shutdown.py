@@ -148,11 +148,11 @@ def test_others_have_their_turn_while_a_log_is_recovered(tmp_path: Path, monkeyp
     for _ in range(3):
         next(steps)
         assert again.logs == []
-    wanted = config(segment_bytes=12_345)
-    again.update_topic_config(ORDERS.topic, wanted)  # one of the others
+    expected = config(segment_bytes=12_345)
+    again.update_topic_config(ORDERS.topic, expected)  # one of the others
     may_go_on.set()
     assert len(list(steps)) > 0
-    assert [(log.partition, values(log), log.config) for log in again.logs] == [(ORDERS, [b"0", b"1", b"2"], wanted)]
+    assert [(log.partition, values(log), log.config) for log in again.logs] == [(ORDERS, [b"0", b"1", b"2"], expected)]
     again.shutdown(NOW)
 
 

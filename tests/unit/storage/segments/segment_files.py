@@ -31,6 +31,6 @@ def reopened(disk: SimulatedFiles, base_offset: int = 0, settings: LogConfig | N
     return make_segment(disk, base_offset, settings, create=False)
 
 
-def offsets(found: SegmentRead | None) -> list[int]:
-    assert found is not None
-    return [] if found.records is None else [record.offset for record in records_of(found.records.read())]
+def offsets(read: SegmentRead | None) -> list[int]:
+    assert read is not None
+    return [] if read.records is None else [record.offset for record in records_of(read.records.read())]

@@ -255,37 +255,37 @@ def test_an_empty_segment_has_nothing_to_read(disk: SimulatedFiles) -> None:
 def test_a_read_stops_at_the_position_a_reader_may_see(disk: SimulatedFiles) -> None:
     """A size of 100 from position 250 on, up to position 300: 50 bytes."""
     segment = filled(disk, 4, size=125)
-    found = segment.read(2, 100, 300)
-    assert found is not None and found.records is not None
-    assert (found.position, found.records.position, found.records.size) == (250, 250, 50)
+    read = segment.read(2, 100, 300)
+    assert read is not None and read.records is not None
+    assert (read.position, read.records.position, read.records.size) == (250, 250, 50)
 
 
 def test_a_read_stops_at_its_size_and_may_cut_a_batch(disk: SimulatedFiles) -> None:
     segment = filled(disk, 4, size=100)
-    found = segment.read(1, 150, segment.size)
-    assert found is not None and found.records is not None
-    assert found.records.size == 150 and not found.first_entry_incomplete
-    assert offsets(found) == [1]
+    read = segment.read(1, 150, segment.size)
+    assert read is not None and read.records is not None
+    assert read.records.size == 150 and not read.first_entry_incomplete
+    assert offsets(read) == [1]
 
 
 def test_a_first_batch_larger_than_the_size_is_marked_incomplete(disk: SimulatedFiles) -> None:
     segment = filled(disk, 2, size=100)
-    found = segment.read(0, 99, segment.size)
-    assert found is not None and found.records is not None
-    assert found.first_entry_incomplete and found.records.size == 99
+    read = segment.read(0, 99, segment.size)
+    assert read is not None and read.records is not None
+    assert read.first_entry_incomplete and read.records.size == 99
 
 
 def test_one_message_is_given_whole_to_a_reader_who_asks_for_it(disk: SimulatedFiles) -> None:
     segment = filled(disk, 2, size=100)
-    found = segment.read(0, 1, segment.size, min_one_message=True)
-    assert found is not None and not found.first_entry_incomplete
-    assert offsets(found) == [0]
+    read = segment.read(0, 1, segment.size, min_one_message=True)
+    assert read is not None and not read.first_entry_incomplete
+    assert offsets(read) == [0]
 
 
 def test_one_message_is_not_given_past_the_position_a_reader_may_see(disk: SimulatedFiles) -> None:
     segment = filled(disk, 2, size=100)
-    found = segment.read(1, 1, 100, min_one_message=True)
-    assert found is not None and found.records is not None and found.records.size == 0
+    read = segment.read(1, 1, 100, min_one_message=True)
+    assert read is not None and read.records is not None and read.records.size == 0
 
 
 def test_a_read_of_no_bytes_still_tells_the_place(disk: SimulatedFiles) -> None:
@@ -311,11 +311,11 @@ def test_a_read_gives_a_slice_of_the_file_and_reads_no_records(disk: SimulatedFi
 
 def test_the_bytes_of_a_read_are_given_from_the_page_cache_or_not_at_all(disk: SimulatedFiles) -> None:
     segment = filled(disk, 1)
-    found = segment.read(0, 1000, segment.size)
-    assert found is not None and found.records is not None
-    assert found.records.read_nowait() == found.records.read()
+    read = segment.read(0, 1000, segment.size)
+    assert read is not None and read.records is not None
+    assert read.records.read_nowait() == read.records.read()
     disk.fail_next("read_nowait", errno.EAGAIN)
-    assert found.records.read_nowait() is None
+    assert read.records.read_nowait() is None
 
 
 @settings(max_examples=60)

@@ -354,8 +354,8 @@ def test_the_next_offset_is_found_in_spite_of_a_garbage_index(disk: SimulatedFil
 @pytest.mark.parametrize("content", GARBAGE)
 def test_records_are_found_by_time_in_spite_of_a_garbage_index(disk: SimulatedFiles, content: bytes) -> None:
     segment = scrambled_index(disk, content)
-    found = segment.find_by_timestamp(NOW + 12_000, 0)
-    assert found is not None and found.offset == 12
+    position = segment.find_by_timestamp(NOW + 12_000, 0)
+    assert position is not None and position.offset == 12
 
 
 @settings(max_examples=150)
@@ -416,9 +416,9 @@ def test_all_files_of_a_segment_take_a_suffix_and_lose_it_again(disk: SimulatedF
 
 def test_a_reader_in_the_middle_of_a_segment_goes_on_while_it_is_renamed(disk: SimulatedFiles) -> None:
     segment = filled(disk, 3)
-    found = segment.read(0, 1000, segment.size)
+    read = segment.read(0, 1000, segment.size)
     segment.rename_suffix("", ".deleted")
-    assert offsets(found) == [0, 1, 2]
+    assert offsets(read) == [0, 1, 2]
 
 
 def test_the_log_file_is_renamed_first(disk: SimulatedFiles) -> None:

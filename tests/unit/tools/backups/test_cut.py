@@ -18,26 +18,26 @@ def test_the_active_segment_is_cut_at_the_size_that_the_broker_named() -> None:
 
 def test_segments_that_were_rolled_after_the_cut_are_left_out() -> None:
     cut = cut_log(files((0, 100)), 100, files((0, 120), (12, 50), (20, 10)), high_watermark=20)
-    assert [(each.base_offset, each.size, each.is_settled) for each in cut] == [(0, 100, False)]
+    assert [(file.base_offset, file.size, file.is_settled) for file in cut] == [(0, 100, False)]
 
 
 def test_an_empty_active_segment_keeps_the_end_of_the_log() -> None:
     cut = cut_log(files((50, 0)), 0, files((50, 0)), high_watermark=50)
-    assert [(each.base_offset, each.size) for each in cut] == [(50, 0)]
+    assert [(file.base_offset, file.size) for file in cut] == [(50, 0)]
 
 
 def test_a_preallocated_active_segment_is_cut_at_its_records() -> None:
     cut = cut_log(files((0, 100), (10, 1000)), 130, files((0, 100), (10, 1000)), high_watermark=0)
-    assert [each.size for each in cut] == [100, 30]
+    assert [file.size for file in cut] == [100, 30]
 
 
 def test_a_closed_segment_above_the_high_watermark_is_not_settled_because_a_follower_may_truncate_it() -> None:
     cut = cut_log(files((0, 100), (10, 5)), 105, files((0, 100), (10, 5)), high_watermark=9)
-    assert [each.is_settled for each in cut] == [False, False]
+    assert [file.is_settled for file in cut] == [False, False]
 
 
 def test_a_log_that_is_new_is_cut_by_its_files_alone() -> None:
-    assert [each.size for each in cut_log(None, 10, files((0, 12)), high_watermark=0)] == [10]
+    assert [file.size for file in cut_log(None, 10, files((0, 12)), high_watermark=0)] == [10]
 
 
 @pytest.mark.parametrize(

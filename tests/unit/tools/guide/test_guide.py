@@ -129,26 +129,26 @@ class Told:
 
 @pytest.mark.parametrize("words", [["topics"], ["features"], ["features", "describe"], ["up"], ["pipeline", "run"], ["status"]])
 def test_help_is_on_stdout_and_no_failure(words: list[str]) -> None:
-    told = Told(*words, "--help")
-    assert (told.code, told.err) == (0, "")
-    assert "--" in told.out
+    guide = Told(*words, "--help")
+    assert (guide.code, guide.err) == (0, "")
+    assert "--" in guide.out
 
 
 def test_help_of_kafkas_name_is_kafkas() -> None:
-    told = Told("kafka-topics", "--help")
-    assert (told.code, told.out) == (1, "")
-    assert "--under-replicated-partitions" in told.err
+    guide = Told("kafka-topics", "--help")
+    assert (guide.code, guide.out) == (1, "")
+    assert "--under-replicated-partitions" in guide.err
 
 
 def test_which_address_was_taken_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_BOOTSTRAP_SERVERS", "host.invalid:9092")
-    told = Told("topics", "--list")
-    assert told.err.startswith("barnabas: no --bootstrap-server: using host.invalid:9092 from $BARNABAS_BOOTSTRAP_SERVERS\n")
+    guide = Told("topics", "--list")
+    assert guide.err.startswith("barnabas: no --bootstrap-server: using host.invalid:9092 from $BARNABAS_BOOTSTRAP_SERVERS\n")
 
 
 def test_kafkas_name_of_a_tool_insists_on_an_address() -> None:
-    told = Told("kafka-topics", "--list")
-    assert (told.code, told.err) == (1, "--bootstrap-server must be specified\n")
+    guide = Told("kafka-topics", "--list")
+    assert (guide.code, guide.err) == (1, "--bootstrap-server must be specified\n")
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,9 @@ def test_kafkas_name_of_a_tool_insists_on_an_address() -> None:
     ],
 )
 def test_a_misspelt_word_gets_a_suggestion(line: str, suggestion: str) -> None:
-    told = Told(*line.split())
-    assert told.code != 0
-    assert told.err.splitlines()[-1] == suggestion
+    guide = Told(*line.split())
+    assert guide.code != 0
+    assert guide.err.splitlines()[-1] == suggestion
 
 
 def test_kafkas_names_get_no_suggestion() -> None:
@@ -177,8 +177,8 @@ def test_kafkas_names_get_no_suggestion() -> None:
 
 
 def test_a_value_is_no_misspelt_option() -> None:
-    told = Told("console-consumer", "--bootstrap-server", "a:1", "--topic", "--topci", "--nothing-like-it")
-    assert "did you mean" not in told.err
+    guide = Told("console-consumer", "--bootstrap-server", "a:1", "--topic", "--topci", "--nothing-like-it")
+    assert "did you mean" not in guide.err
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in BIN.glob("kafka-*.sh") if "server-st" not in path.name))
@@ -243,13 +243,13 @@ def test_a_tool_waits_ten_seconds_for_a_broker_unless_it_is_told_otherwise(line:
     [("localhost", "the port is missing, write localhost:9092"), ("localhost:99999", "a port is a number from 0 to 65535")],
 )
 def test_an_address_without_a_right_port_is_told_in_one_line(tool: str, address: str, reason: str) -> None:
-    told = Told(*tool.split(), "--bootstrap-server", address)
-    assert (told.code, told.out, told.err) == (1, "", f"barnabas: --bootstrap-server {address}: {reason}\n")
+    guide = Told(*tool.split(), "--bootstrap-server", address)
+    assert (guide.code, guide.out, guide.err) == (1, "", f"barnabas: --bootstrap-server {address}: {reason}\n")
 
 
 def test_kafkas_name_of_a_tool_tells_it_as_kafkas_does() -> None:
-    told = Told("kafka-topics", "--list", "--bootstrap-server", "localhost")
-    assert told.err.startswith("Failed to create new KafkaAdminClient\nCaused by:")
+    guide = Told("kafka-topics", "--list", "--bootstrap-server", "localhost")
+    assert guide.err.startswith("Failed to create new KafkaAdminClient\nCaused by:")
 
 
 class Terminal(io.StringIO):

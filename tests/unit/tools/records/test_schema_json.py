@@ -24,8 +24,8 @@ INTERNAL = golden.LOGS / "kafka-4.2.0" / "first"
 
 def record_class(name: str) -> type[Message]:
     module = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    found: type[Message] = getattr(import_module(f"barnabas.protocol.coordinator_records.{module}"), name)
-    return found
+    message_type: type[Message] = getattr(import_module(f"barnabas.protocol.coordinator_records.{module}"), name)
+    return message_type
 
 
 @pytest.mark.parametrize("name", sorted(schemas(COORDINATOR_RECORDS)))

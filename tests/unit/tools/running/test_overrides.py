@@ -23,8 +23,8 @@ def test_the_command_line_comes_after_the_files_and_a_file_after_the_one_before(
 
 def test_a_secret_in_a_file_needs_no_remark(tmp_path: Path) -> None:
     (tmp_path / "secrets").write_text("ssl.key.password=geheim\n")
-    found = read(files=(tmp_path / "secrets",))
-    assert (found.properties, found.remarks) == ({"ssl.key.password": "geheim"}, ())
+    properties = read(files=(tmp_path / "secrets",))
+    assert (properties.properties, properties.remarks) == ({"ssl.key.password": "geheim"}, ())
 
 
 @pytest.mark.parametrize("name", ["ssl.key.password", "listener.name.outside.ssl.key.password", "sasl.jaas.config"])

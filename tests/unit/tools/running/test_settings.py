@@ -62,9 +62,9 @@ def test_zookeeper_is_taken_as_it_is() -> None:
 def test_a_value_of_a_config_provider_is_found(tmp_path: Path) -> None:
     (tmp_path / "secrets.properties").write_text("where=/from/a/secret\n")
     provider = {"config.providers": "file", "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider"}
-    found = settings({**provider, "log.dirs": f"${{file:{tmp_path}/secrets.properties:where}}"})
-    assert found.config.log_dirs == ("/from/a/secret",)
-    assert found.remarks == ()
+    read_settings = settings({**provider, "log.dirs": f"${{file:{tmp_path}/secrets.properties:where}}"})
+    assert read_settings.config.log_dirs == ("/from/a/secret",)
+    assert read_settings.remarks == ()
 
 
 def test_an_override_is_split_at_its_first_equals_sign() -> None:

@@ -45,10 +45,14 @@ class Leader:
                 ]
             )
         assert isinstance(request, FetchRequest)
-        asked = [(TopicPartition(topic.topic, part.partition), part.fetch_offset) for topic in request.topics for part in topic.partitions]
-        self.fetches.append(asked)
+        partitions = [
+            (TopicPartition(topic.topic, part.partition), part.fetch_offset) for topic in request.topics for part in topic.partitions
+        ]
+        self.fetches.append(partitions)
         return FetchResponse(
-            responses=[FetchableTopicResponse(key[0].topic, partitions=[self._answer(*key, alone=len(asked) == 1)]) for key in asked]
+            responses=[
+                FetchableTopicResponse(key[0].topic, partitions=[self._answer(*key, alone=len(partitions) == 1)]) for key in partitions
+            ]
         )
 
     def _answer(self, partition: TopicPartition, offset: int, alone: bool) -> PartitionData:

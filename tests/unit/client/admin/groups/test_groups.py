@@ -212,8 +212,8 @@ def test_offsets_are_listed_by_group_and_partition() -> None:
     cluster = FakeCluster()
     cluster.on(OffsetFetchRequest, fetched((0, 5, 0), (1, -1, 0), (2, 3, 88)))
     spec = ListConsumerGroupOffsetsSpec([TopicPartition("t", number) for number in range(3)])
-    found = run(ScriptedAdmin(cluster).list_consumer_group_offsets({"g": spec}))["g"]
-    assert found == {TP: OffsetAndMetadata(5, "note", 7), TopicPartition("t", 1): None}
+    offsets = run(ScriptedAdmin(cluster).list_consumer_group_offsets({"g": spec}))["g"]
+    assert offsets == {TP: OffsetAndMetadata(5, "note", 7), TopicPartition("t", 1): None}
 
 
 def test_all_offsets_are_listed_of_a_group_alone() -> None:

@@ -77,9 +77,9 @@ def told(code: int) -> ListOffsetsResponse:
 def test_offsets_are_asked_of_the_leaders() -> None:
     cluster = led()
     cluster.on(ListOffsetsRequest, offsets)
-    wanted = {A: OffsetSpec.latest(), B: OffsetSpec.for_timestamp(5)}
-    found = run(ScriptedAdmin(cluster).list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED))
-    assert found.all() == {A: ListOffsetsResultInfo(1, -1, None), B: ListOffsetsResultInfo(2, 5, None)}
+    specs = {A: OffsetSpec.latest(), B: OffsetSpec.for_timestamp(5)}
+    result = run(ScriptedAdmin(cluster).list_offsets(specs, isolation_level=IsolationLevel.READ_COMMITTED))
+    assert result.all() == {A: ListOffsetsResultInfo(1, -1, None), B: ListOffsetsResultInfo(2, 5, None)}
     assert {request.isolation_level for request in cluster.requests(ListOffsetsRequest)} == {1}
 
 
@@ -125,9 +125,9 @@ def test_a_leader_that_is_too_old_for_one_question_still_answers_the_others() ->
     cluster = led(1, 1)
     cluster.limits[api_keys.LIST_OFFSETS] = 6
     cluster.on(ListOffsetsRequest, offsets)
-    found = run(ScriptedAdmin(cluster).list_offsets({A: OffsetSpec.max_timestamp(), B: OffsetSpec.latest()}))
-    assert isinstance(found.errors[A], UnsupportedVersion)
-    assert found[B].offset == 1
+    result = run(ScriptedAdmin(cluster).list_offsets({A: OffsetSpec.max_timestamp(), B: OffsetSpec.latest()}))
+    assert isinstance(result.errors[A], UnsupportedVersion)
+    assert result[B].offset == 1
 
 
 def removed(code: int, low_watermark: int = 0) -> deleted.DeleteRecordsResponse:
@@ -152,8 +152,8 @@ def test_partitions_are_given_new_replicas_or_left_as_they_are() -> None:
     rows = [reassigned.ReassignablePartitionResponse(0), reassigned.ReassignablePartitionResponse(1, 85, "none")]
     answer = reassigned.AlterPartitionReassignmentsResponse(responses=[reassigned.ReassignableTopicResponse("t", rows)])
     cluster.on(AlterPartitionReassignmentsRequest, answer)
-    found = run(ScriptedAdmin(cluster).alter_partition_reassignments({A: NewPartitionReassignment([1, 2]), B: None}))
-    assert found[A] is None and found.errors[B].code == 85
+    outcomes = run(ScriptedAdmin(cluster).alter_partition_reassignments({A: NewPartitionReassignment([1, 2]), B: None}))
+    assert outcomes[A] is None and outcomes.errors[B].code == 85
     (topic,) = cluster.requests(AlterPartitionReassignmentsRequest)[0].topics
     assert [row.replicas for row in topic.partitions] == [[1, 2], None]
 
@@ -161,9 +161,9 @@ def test_partitions_are_given_new_replicas_or_left_as_they_are() -> None:
 def test_an_error_of_the_whole_is_that_of_each() -> None:
     cluster = FakeCluster()
     cluster.on(AlterPartitionReassignmentsRequest, reassigned.AlterPartitionReassignmentsResponse(error_code=31))
-    found = run(ScriptedAdmin(cluster).alter_partition_reassignments({A: [1], TopicPartition("", 0): [1], TopicPartition("t", -1): [1]}))
-    assert isinstance(found.errors[A], ClusterAuthorization)
-    assert str(found.errors[TopicPartition("t", -1)]) == "The given partition index -1 is not valid."
+    outcomes = run(ScriptedAdmin(cluster).alter_partition_reassignments({A: [1], TopicPartition("", 0): [1], TopicPartition("t", -1): [1]}))
+    assert isinstance(outcomes.errors[A], ClusterAuthorization)
+    assert str(outcomes.errors[TopicPartition("t", -1)]) == "The given partition index -1 is not valid."
 
 
 def test_a_partition_cannot_be_without_replicas() -> None:
@@ -186,8 +186,8 @@ def test_elections_that_are_not_needed_are_errors_of_their_partitions() -> None:
     cluster = FakeCluster()
     rows = [elected.PartitionResult(0, 0, None), elected.PartitionResult(1, 84, "not needed")]
     cluster.on(ElectLeadersRequest, elected.ElectLeadersResponse(replica_election_results=[elected.ReplicaElectionResult("t", rows)]))
-    found = run(ScriptedAdmin(cluster).elect_leaders(ElectionType.PREFERRED, [A, B]))
-    assert found[A] is None and isinstance(found.errors[B], ElectionNotNeeded)
+    outcomes = run(ScriptedAdmin(cluster).elect_leaders(ElectionType.PREFERRED, [A, B]))
+    assert outcomes[A] is None and isinstance(outcomes.errors[B], ElectionNotNeeded)
 
 
 def test_an_election_that_is_not_allowed_is_raised() -> None:
@@ -230,9 +230,9 @@ def test_replicas_are_moved_by_their_brokers() -> None:
     cluster = FakeCluster()
     rows = AlterReplicaLogDirTopicResult("t", [AlterReplicaLogDirPartitionResult(0), AlterReplicaLogDirPartitionResult(1, 57)])
     cluster.on(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse(results=[rows]))
-    wanted = {TopicPartitionReplica("t", 0, 2): "/a", TopicPartitionReplica("t", 1, 2): "/nowhere"}
-    found = run(ScriptedAdmin(cluster).alter_replica_log_dirs(wanted))
-    assert [error.code for error in found.errors.values()] == [57]
+    directories = {TopicPartitionReplica("t", 0, 2): "/a", TopicPartitionReplica("t", 1, 2): "/nowhere"}
+    outcomes = run(ScriptedAdmin(cluster).alter_replica_log_dirs(directories))
+    assert [error.code for error in outcomes.errors.values()] == [57]
     assert [entry.path for entry in cluster.requests(AlterReplicaLogDirsRequest)[0].dirs] == ["/a", "/nowhere"]
 
 

@@ -38,8 +38,8 @@ def test_numbers_that_are_not_given_are_left_to_the_broker() -> None:
     cluster.on(CreateTopicsRequest, CreateTopicsResponse(topics=[CreatableTopicResult("t", ID, num_partitions=3, replication_factor=1)]))
     created = run(ScriptedAdmin(cluster).create_topics([NewTopic("t", configs={"retention.ms": "5"})]))
     assert (created["t"].topic_id, created["t"].num_partitions, created["t"].replication_factor) == (ID, 3, 1)
-    (asked,) = cluster.requests(CreateTopicsRequest)[0].topics
-    assert (asked.num_partitions, asked.replication_factor, asked.configs[0].name) == (-1, -1, "retention.ms")
+    (requested,) = cluster.requests(CreateTopicsRequest)[0].topics
+    assert (requested.num_partitions, requested.replication_factor, requested.configs[0].name) == (-1, -1, "retention.ms")
     assert cluster.nodes_asked(CreateTopicsRequest) == [1]  # the controller
 
 
@@ -47,8 +47,8 @@ def test_replicas_can_be_chosen() -> None:
     cluster = FakeCluster()
     cluster.on(CreateTopicsRequest, CreateTopicsResponse(topics=[CreatableTopicResult("t")]))
     run(ScriptedAdmin(cluster).create_topics([NewTopic("t", replicas_assignments={0: [1, 2], 1: [2, 1]})]))
-    (asked,) = cluster.requests(CreateTopicsRequest)[0].topics
-    assert [(row.partition_index, row.broker_ids) for row in asked.assignments] == [(0, [1, 2]), (1, [2, 1])]
+    (requested,) = cluster.requests(CreateTopicsRequest)[0].topics
+    assert [(row.partition_index, row.broker_ids) for row in requested.assignments] == [(0, [1, 2]), (1, [2, 1])]
 
 
 def test_the_settings_of_a_new_topic_are_told() -> None:

@@ -332,9 +332,9 @@ class AtRandom(AbstractPartitionAssignor):
 
     def assign_partitions(self, topics: TopicRacks, subscriptions: Mapping[str, Subscription]) -> dict[str, list[TopicPartition]]:
         given: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
-        for topic, each in topics.items():
+        for topic, partitions in topics.items():
             wanting = [member for member, one in subscriptions.items() if topic in one.topics]
-            for number in range(len(each)):
+            for number in range(len(partitions)):
                 given[self.random.choice(wanting)].append(TopicPartition(topic, number))
         return given
 

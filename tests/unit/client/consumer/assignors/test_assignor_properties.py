@@ -33,10 +33,10 @@ def groups(draw: st.DrawFn) -> tuple[Topics, Group]:
     racks = st.frozensets(st.sampled_from(RACKS), min_size=1) if draw(st.booleans()) else st.just(frozenset[str]())
     topics = {name: draw(st.lists(racks, min_size=1, max_size=8)) for name in NAMES}
     same = draw(st.booleans())
-    wanted = draw(st.sets(st.sampled_from(NAMES), min_size=1))
+    subscribed = draw(st.sets(st.sampled_from(NAMES), min_size=1))
     members = {
         f"m{number}": Subscription(
-            tuple(sorted(wanted if same else draw(st.sets(st.sampled_from(NAMES), min_size=1)))),
+            tuple(sorted(subscribed if same else draw(st.sets(st.sampled_from(NAMES), min_size=1)))),
             rack_id=draw(st.one_of(st.none(), st.sampled_from(RACKS))),
         )
         for number in range(draw(st.integers(1, 7)))

@@ -156,12 +156,12 @@ def test_what_the_broker_knows_is_what_is_wanted(steps: list[dict[TopicPartition
     session = FetchSessionHandler(1)
     known: dict[TopicPartition, PartitionToFetch] = {}
     for step in steps:
-        wanted = {partition: at(offset) for partition, offset in step.items()}
-        plan: FetchPlan = session.build(wanted)
+        asked_offsets = {partition: at(offset) for partition, offset in step.items()}
+        plan: FetchPlan = session.build(asked_offsets)
         if plan.epoch == 0:
             known = {}
         for _, partition in plan.to_forget:
             known.pop(partition, None)
         known.update(plan.to_send)
-        assert known == wanted == plan.session_partitions
-        assert session.handle_response(answer(*(wanted if plan.epoch == 0 else ())), VERSION)
+        assert known == asked_offsets == plan.session_partitions
+        assert session.handle_response(answer(*(asked_offsets if plan.epoch == 0 else ())), VERSION)

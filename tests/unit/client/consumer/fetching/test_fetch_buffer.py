@@ -21,8 +21,8 @@ def fetch(partition: TopicPartition, offset: int, count: int = 10, error: int = 
 
 def filled(*fetches: tuple[TopicPartition, CompletedFetch]) -> FetchBuffer:
     buffer = FetchBuffer()
-    for partition, each in fetches:
-        buffer.add(partition, each)
+    for partition, fetch in fetches:
+        buffer.add(partition, fetch)
     return buffer
 
 

@@ -57,8 +57,8 @@ def names(metrics: Metrics, *tags: str) -> set[str]:
 
 
 def value(metrics: Metrics, name: str, **tags: str) -> object:
-    found = [metric for key, metric in metrics.all().items() if key.name == name and key.tag_map == {"client-id": "c"} | tags]
-    return found[0].metric_value()
+    matching = [metric for key, metric in metrics.all().items() if key.name == name and key.tag_map == {"client-id": "c"} | tags]
+    return matching[0].metric_value()
 
 
 def test_the_names_are_kafkas() -> None:

@@ -395,8 +395,8 @@ def closing(scene: Scene) -> list[Sent]:
         task = asyncio.ensure_future(scene.fetcher.close(1000))
         while not (sent := scene.network.take()) and not task.done():
             await asyncio.sleep(0)
-        for each in sent:
-            each.answer(fetched())
+        for request in sent:
+            request.answer(fetched())
         await task
         return sent
 

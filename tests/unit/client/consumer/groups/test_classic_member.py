@@ -141,19 +141,19 @@ def test_what_may_pass_is_tried_again_under_the_same_name(error: KafkaError) -> 
 
 
 def test_a_full_group_is_named() -> None:
-    told = joining().join_refused(GroupMaxSizeReached("no"), Generation(), "")
-    assert str(told) == "Consumer group g already has the configured maximum number of members."
+    refusal = joining().join_refused(GroupMaxSizeReached("no"), Generation(), "")
+    assert str(refusal) == "Consumer group g already has the configured maximum number of members."
 
 
 def test_a_group_that_one_may_not_join_is_named() -> None:
-    told = joining().join_refused(GroupAuthorization("no"), Generation(), "")
-    assert isinstance(told, GroupAuthorization)
-    assert told.group_id == "g"
+    refusal = joining().join_refused(GroupAuthorization("no"), Generation(), "")
+    assert isinstance(refusal, GroupAuthorization)
+    assert refusal.group_id == "g"
 
 
 def test_an_error_that_nobody_expects_is_none_of_kafkas_own() -> None:
-    told = joining().join_refused(UnknownServerError("what"), Generation(), "")
-    assert (type(told), str(told)) == (KafkaError, "Unexpected error in join group response: what")
+    refusal = joining().join_refused(UnknownServerError("what"), Generation(), "")
+    assert (type(refusal), str(refusal)) == (KafkaError, "Unexpected error in join group response: what")
 
 
 # Refused syncs

@@ -222,14 +222,14 @@ def test_what_the_member_cannot_settle_ends_it(error: KafkaError) -> None:
 
 
 def test_a_group_that_one_may_not_join_is_named() -> None:
-    _, told = member().refused(GroupAuthorization("no"))
-    assert isinstance(told, GroupAuthorization)
-    assert told.group_id == "g"
+    _, refusal = member().refused(GroupAuthorization("no"))
+    assert isinstance(refusal, GroupAuthorization)
+    assert refusal.group_id == "g"
 
 
 def test_a_broker_without_the_protocol_is_explained() -> None:
-    _, told = member().refused(UnsupportedVersion("68"))
-    assert "Set group.protocol=classic" in str(told)
+    _, refusal = member().refused(UnsupportedVersion("68"))
+    assert "Set group.protocol=classic" in str(refusal)
 
 
 # Commits

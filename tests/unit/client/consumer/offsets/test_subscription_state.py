@@ -160,15 +160,15 @@ def test_what_is_not_assigned_has_no_state(state: SubscriptionState) -> None:
             call(P0)
 
 
-def in_state(wanted: FetchState) -> TopicPartitionState:
+def in_state(state: FetchState) -> TopicPartitionState:
     partition = TopicPartitionState()
-    if wanted is FetchState.FETCHING:
+    if state is FetchState.FETCHING:
         partition.seek_validated(FetchPosition(1))
-    elif wanted is FetchState.AWAIT_RESET:
+    elif state is FetchState.AWAIT_RESET:
         partition.reset(LATEST)
-    elif wanted is FetchState.AWAIT_VALIDATION:
+    elif state is FetchState.AWAIT_VALIDATION:
         partition.seek_unvalidated(FetchPosition(1, 2, 3, 4))
-    assert partition.fetch_state is wanted
+    assert partition.fetch_state is state
     return partition
 
 

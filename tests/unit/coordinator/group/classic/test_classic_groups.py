@@ -13,9 +13,9 @@ from tests.unit.coordinator.coordinator_host import Host, subscription
 
 
 def state(host: Host, group: str = "g") -> ClassicGroupState:
-    found = host.shard.groups[group]
-    assert isinstance(found, ClassicGroup)
-    return found.state
+    classic_group = host.shard.groups[group]
+    assert isinstance(classic_group, ClassicGroup)
+    return classic_group.state
 
 
 def test_a_new_dynamic_member_is_told_to_come_back_with_its_id() -> None:
