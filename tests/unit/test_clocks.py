@@ -253,7 +253,7 @@ DUE = "class LogManager:\n    def due(self, now_ms, monotonic_ms): ...\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("def f(manager, clock):\n    manager.due(clock.now_ms(), clock.now_ms())", "now_ms is given to due for monotonic_ms"),
         ("def f(manager, monotonic_ms):\n    manager.due(monotonic_ms, monotonic_ms)", "monotonic_ms is given to due for now_ms"),
