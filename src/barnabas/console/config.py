@@ -55,7 +55,7 @@ class ClusterConfig:
 
     @property
     def logs_in(self) -> bool:
-        """Whether people log in with users of the cluster: it wants a password, and its settings have none."""
+        """Whether people log in with users of the cluster: the cluster needs a password, and the settings have none."""
         protocol = self.client.get("security.protocol", "PLAINTEXT").upper()
         mechanism = self.client.get("sasl.mechanism", "").upper()
         has_own = any(self.client.get(name) for name in _CREDENTIALS)

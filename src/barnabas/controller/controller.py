@@ -167,7 +167,7 @@ class Controller:
         context = self.context
         if context is None:
             return {}
-        self.metrics.record(ControllerState.LIST_PARTITION_REASSIGNMENT, 0)  # no event: the context is at hand
+        self.metrics.record(ControllerState.LIST_PARTITION_REASSIGNMENT, 0)  # read from the context, without an event
         return {partition: context.assignment(partition) for partition in context.partitions_being_reassigned}
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:

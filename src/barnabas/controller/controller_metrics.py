@@ -92,7 +92,7 @@ _STATES: Final[dict[type[ControllerEvent], ControllerState]] = {
 
 
 def state_of(event: ControllerEvent) -> ControllerState:
-    """The state of a controller that processes this event. All events about who is the controller have the same."""
+    """The state of a controller that processes this event. All events about the election of a controller have the same state."""
     if isinstance(event, UncleanLeaderElectionEnable):
         if event.topic is None:
             return ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE

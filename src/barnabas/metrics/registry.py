@@ -1,7 +1,7 @@
 """The registry: families of metrics, each with a name, a kind, one line of meaning, and a function that returns its series.
 
-Series are read when somebody asks, from the objects that count. So a series exists exactly as long as the partition, API or listener that
-it describes, nothing has to be removed, and what no reader asks for costs nothing.
+Series are read for each scrape or report, from the objects that count. So a series exists exactly as long as the partition, API or listener
+that it describes, nothing has to be removed, and what no reader asks for costs nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 # The quantiles that Kafka's histograms have.
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
-SERIES_PER_SLICE: Final = 500  # of a family whose series are at hand
+SERIES_PER_SLICE: Final = 500  # of a family whose series are in memory
 
 Labels = tuple[str, ...]  # the values, in the order of the family's label names
 

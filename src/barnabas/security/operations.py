@@ -44,7 +44,7 @@ class AclOperation(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
-# Which allowed operations imply another. A denied operation implies nothing: who may not read may still describe.
+# Which allowed operations imply another. A denied operation implies nothing: a principal that may not read may still describe.
 IMPLIED_BY: Final = {
     AclOperation.DESCRIBE: (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER),
     AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),

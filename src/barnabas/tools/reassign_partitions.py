@@ -233,7 +233,7 @@ def _start(admin: Admin, options: Options) -> None:
     plan = plans.parse_plan(read_text(options.text("reassignment-json-file")))
     throttle, dir_throttle, timeout_ms = map(options.integer, ("throttle", "replica-alter-log-dirs-throttle", "timeout"))
     for name, rate in (("throttle", throttle), ("replica-alter-log-dirs-throttle", dir_throttle)):
-        if rate == 0:  # Kafka's tool accepts it, and no replica moves until somebody removes the throttle
+        if rate == 0:  # Kafka's tool accepts it, and no replica moves until the throttle is removed
             raise Terse(f"--{name} takes bytes a second, at least 1024, not 0: no replica would ever catch up; leave it out for no limit")
     targets = plans.check_plan(plan)
     with execution():

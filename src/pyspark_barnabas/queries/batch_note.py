@@ -1,4 +1,4 @@
-"""What the planner of a stream knows about a micro-batch, for the record that a task of this batch publishes.
+"""The facts about a micro-batch from the planner of a stream, for the record that a task of this batch publishes.
 
 The planner knows topics, offsets and lag, but Spark does not pass it the id of its query; tasks have the id. So the planner attaches a note
 to the first range of each batch, and the task of that range publishes it. Notes are plain data, pickled with the range, and have a bound.

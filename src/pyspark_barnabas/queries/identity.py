@@ -1,4 +1,4 @@
-"""Which query a task belongs to: Spark tells it in the local properties of a micro-batch's job.
+"""Which query a task belongs to: Spark sets it in the local properties of a micro-batch's job.
 
 None of these properties is documented. A Spark that does not set them publishes nothing.
 """

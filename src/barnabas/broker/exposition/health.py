@@ -1,4 +1,4 @@
-"""The health of a broker as plain facts: whether it lives, whether it is ready for clients, and how its cluster is."""
+"""The health of a broker as plain facts: its liveness, its readiness for clients, and the state of its cluster."""
 
 from __future__ import annotations
 

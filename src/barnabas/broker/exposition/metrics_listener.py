@@ -142,7 +142,7 @@ class MetricsServer:
         await self._http.stop()
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
-        """Only the two probes are for everybody: a path that is added needs access, too."""
+        """Only the two probes need no access. Every other path does, also one that is added later."""
         assert self._access is not None
         match request.path:
             case "/health/live":

@@ -1,7 +1,7 @@
 """Whether a client of metrics.listener may read: its user by HTTP Basic authentication, and what the authorizer allows that user.
 
 With metrics.listener.authentication=none a client is the principal of its TLS certificate, or User:ANONYMOUS, as on listeners without SASL.
-If the broker has an authorizer, reading needs the operation Describe on the cluster. Two paths are open to everybody, for the probes of
+If the broker has an authorizer, reading needs the operation Describe on the cluster. Two paths need no login, for the probes of
 Kubernetes: they then answer with the status alone.
 """
 

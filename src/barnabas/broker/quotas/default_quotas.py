@@ -9,7 +9,7 @@
     7. /config/clients/<client-id>
     8. /config/clients/<default>
 
-The first one that exists decides, also about who shares it: all clients of a user at 3 and 6, all users of a client id at 7 and 8, and
+The first one that exists decides, also which clients share it: all clients of a user at 3 and 6, all users of a client id at 7 and 8, and
 each pair has its own at the others. A client without an id has no quota of a client id.
 """
 

@@ -1,1 +1,1 @@
-"""The ways out of metrics that nobody has to read: classes of metric.reporters, and the push by OTLP."""
+"""Sends metrics out at intervals, without a scrape: to classes of metric.reporters, and by OTLP."""

@@ -78,7 +78,7 @@ class MetricsOutputs:
         return self.server
 
     def _access(self, sasl: SaslListeners, threads: Executor) -> ScraperAccess:
-        """Identities are decided by the settings of the start: a dynamic setting must not change who a client is."""
+        """Identities are decided by the settings of the start: a dynamic setting must not change the identity of a client."""
         from barnabas.broker.exposition.scraper_access import ScraperAccess
         from barnabas.broker.security.sasl.passwords import Passwords, password_sources
 

@@ -1,1 +1,1 @@
-"""What the console knows of a cluster: a session in the name of one person, its samples and their history."""
+"""The state of a cluster: a session with the rights of one user, its samples and their history."""

@@ -50,7 +50,8 @@ class Ring:
 
 
 class MetricHistory:
-    """The rings of one cluster, as one person sees it. Names of totals: `records_in`, `records_out`, `bytes_in`, `bytes_out`, `lag`."""
+    """The rings of one cluster, with the data that one user may read. Names of totals: `records_in`, `records_out`, `bytes_in`,
+    `bytes_out`, `lag`."""
 
     def __init__(self) -> None:
         self._totals: dict[str, Ring] = {}

@@ -56,7 +56,7 @@ class BrokerThrottle:
 
 @dataclass(frozen=True, slots=True)
 class Reassigning:
-    """All reassignments at one moment. `total` has the progress of the copies since somebody first looked."""
+    """All reassignments at one moment. `total` has the progress of the copies since the page was first opened."""
 
     partitions: tuple[MovingPartition, ...]
     throttles: tuple[BrokerThrottle, ...]

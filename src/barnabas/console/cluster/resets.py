@@ -1,5 +1,5 @@
-"""The reset of a group's offsets: what a person asks for, what it does to each partition, and the plan that is carried out after they have
-looked at it."""
+"""The reset of a group's offsets: the fields of its form, its effect on each partition, and the plan that is carried out after the
+preview."""
 
 from __future__ import annotations
 

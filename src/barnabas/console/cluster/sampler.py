@@ -1,4 +1,4 @@
-"""Takes samples of one cluster while somebody looks, and keeps an hour of them.
+"""Takes samples of one cluster while pages are open, and keeps an hour of them.
 
 Pages take the last snapshot and wait for no broker, except the first page. Every 5 seconds the sampler reads brokers, topics and end
 offsets, every 15 seconds the rest, every minute the topics' settings. Of a large cluster it samples less often: it uses at most a tenth of
@@ -54,7 +54,7 @@ class Sampler:
         self._samples = 0
         self._begun = 0  # the number of samples that have begun
         self._published = 0  # the number of the sample that the snapshot is of
-        self._needed = 0  # the number of the first sample that has seen the last change
+        self._needed = 0  # the number of the first sample that includes the last change
         self._hurry = asyncio.Event()
 
     @property
@@ -138,7 +138,7 @@ class Sampler:
                 await asyncio.wait_for(self._hurry.wait(), max(FAST_MS - took_ms, took_ms * (1 / BUSY_SHARE - 1)) / 1_000)
 
     def _failed(self, error: KafkaError) -> None:
-        """Pages go on to show the last snapshot, and say since when it is old."""
+        """Pages continue to show the last snapshot, and its time."""
         self._failure = error
         if self._snapshot is not None:
             self._snapshot = replace(self._snapshot, unknown=MappingProxyType({**self._snapshot.unknown, "cluster": sentence(error)}))

@@ -1,6 +1,6 @@
 """A cluster in the name of one person: an admin client, snapshots, and consumers and producers with the same credentials.
 
-People who have not to log in share one session. A session is made when it is first needed and closed when nobody has used it for a while.
+Visitors of a cluster without a login share one session. A session is created on its first use, and closed after some time without use.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class ClusterSessions:
         self._closing: set[asyncio.Task[None]] = set()
 
     def of_cluster(self, config: ClusterConfig) -> ClusterSession:
-        """The session that everybody shares."""
+        """The session of all visitors of a cluster without a login."""
         return self._of((config.name, None, b""), lambda: ClusterSession(config))
 
     def of_user(self, config: ClusterConfig, user: str, password: str) -> ClusterSession:

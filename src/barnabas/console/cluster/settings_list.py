@@ -1,4 +1,4 @@
-"""The settings of a broker or topic in the order in which people look for them: those that somebody changed come first."""
+"""The settings of a broker or topic for the page: changed settings come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the console knows of a cluster at one moment: frozen plain values that pages are made of, so that no page waits for a broker."""
+"""The state of a cluster at one moment: frozen plain values that pages are rendered from, so that no page waits for a broker."""
 
 from __future__ import annotations
 

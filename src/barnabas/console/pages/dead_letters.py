@@ -81,7 +81,7 @@ _forms = _Forms()
 
 
 async def topics(visit: Visit) -> Response:
-    """The topics that hold dead letters. Those with a likely name are looked into; all of them with `all=1`."""
+    """The topics that hold dead letters. Only topics with a likely name are read, or all topics with `all=1`."""
     wants_all = visit.argument("all") == "1"
     snapshot = await visit.cluster.snapshots.current()
     candidates = sorted(

@@ -24,8 +24,8 @@ class _Stalled(Exception):
 
 
 class Download(StreamingResponse):
-    """A file that is broken off if its pieces fail or the browser does not read: the browser then says so, and nobody takes the beginning
-    for the whole. `end` is called once, after the last piece."""
+    """A file that is broken off if its pieces fail or the browser does not read. The browser then reports a failed download, so that the
+    beginning is not taken for the whole file. `end` is called once, after the last piece."""
 
     def __init__(
         self, pieces: AsyncGenerator[bytes, None], end: Callable[[], None], name: str, *, media_type: str = "application/octet-stream"

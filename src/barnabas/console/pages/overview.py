@@ -1,4 +1,4 @@
-"""The overview: is the cluster well, what flows through it, and what needs somebody's attention."""
+"""The overview: the health of the cluster, its traffic, and what needs attention."""
 
 from __future__ import annotations
 

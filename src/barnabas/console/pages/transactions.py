@@ -85,7 +85,7 @@ async def terminate(visit: Visit) -> Response:
 
 
 async def hanging(visit: Visit, error: str | None = None, status: int = 200) -> Response:
-    """Transactions that no coordinator knows: nobody will end them, and readers of committed records stop before them."""
+    """Transactions that no coordinator knows. They stay open, and readers of committed records stop before them."""
     topic = visit.argument("topic")
     minutes = visit.number_argument("minutes", HANGING_MINUTES, 0, 100_000)
     snapshot = await visit.cluster.snapshots.current()

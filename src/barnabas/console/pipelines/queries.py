@@ -1,6 +1,6 @@
 """Queries from the documents that the Spark source and sink publish: docs/spark/queries.md is their schema.
 
-The documents come from a topic that anybody with the right may write to. So a field of another type than the schema's is ignored, and
+The documents come from a topic that every user with the right may write to. So a field of another type than the schema's is ignored, and
 everything that is kept has a bound.
 """
 

@@ -1,6 +1,6 @@
 """The one middleware: every request goes through it, and it refuses by default.
 
-It checks in this order: the Host header (a name that is not ours is a page of somebody else that uses our address), the site that sends the
+It checks in this order: the Host header (with another name, a page of another site uses this address), the site that sends the
 request, the origin of a POST, the route, the login, the size and type of a form, the CSRF token, and whether the console may write. Only
 then is there a visit, and a page without a visit is never called. Every response gets the headers of `web/headers.py`.
 """

@@ -167,7 +167,7 @@ async def verify(visit: Visit, user: str, password: str) -> None:
 
 
 def local_path(path: str) -> str:
-    """A path of this console; empty for any other address, so that nobody is led to another site."""
+    """A path of this console; empty for any other address, so that a login never redirects to another site."""
     is_local = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable() and path.isascii()
     return path if is_local and "/login" not in path else ""
 

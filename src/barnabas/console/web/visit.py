@@ -1,4 +1,4 @@
-"""A visit: one request, who sends it, and the cluster in the name of that person. It is what a page's handler gets, and it makes the
+"""A visit: one request, its user, and the cluster with the rights of that user. A page's handler receives it, and it makes the
 responses."""
 
 from __future__ import annotations

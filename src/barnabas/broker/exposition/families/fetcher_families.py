@@ -1,4 +1,4 @@
-"""The metrics of replica fetchers. A single broker has none: it follows nobody."""
+"""The metrics of replica fetchers. A single broker has none, because it follows no leader."""
 
 from __future__ import annotations
 
