@@ -39,6 +39,9 @@ LONGEST_FIRST: Final = (
     "tests/crash",
     "tests/integration/clients",
     "tests/integration/security",
+    "tests/integration/console",
+    "tests/integration/kerberos",
+    "tests/integration/tools",
 )
 LAST: Final = "tests/unit"  # its files share nothing: any process takes them at no cost
 

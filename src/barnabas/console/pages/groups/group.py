@@ -12,7 +12,8 @@ from barnabas.client.admin.groups.groups import MemberToRemove
 from barnabas.console.cluster.group_details import SHARE, STREAMS, GroupDetails, GroupPartition, read_group
 from barnabas.console.cluster.history import Point, columns
 from barnabas.console.cluster.snapshot import ClusterSnapshot, GroupSnapshot
-from barnabas.console.failures import NotThere, failure_of, sentence
+from barnabas.console.failures import failure_of, sentence
+from barnabas.console.pages.lookup import named_in_path
 from barnabas.console.web.listing import Column, TablePage, listing_of
 from barnabas.console.web.routes import get, post, segment
 from barnabas.console.web.visit import Visit
@@ -32,15 +33,8 @@ COLUMNS: Final[tuple[Column[GroupPartition], ...]] = (
 
 
 async def group_of(visit: Visit) -> tuple[ClusterSnapshot, GroupSnapshot]:
-    """The group that the path names. A group that is not in the snapshot may be new: it is looked for once more."""
-    name = visit.path("name")
-    snapshot = await visit.cluster.snapshots.current()
-    if name not in snapshot.groups:
-        visit.cluster.snapshots.look_again()
-        snapshot = await visit.cluster.snapshots.current()
-    if name not in snapshot.groups:
-        raise NotThere(f"The cluster has no group {name[:300]}, or your user may not see it.")
-    return snapshot, snapshot.groups[name]
+    """The group that the path names. Raises NotThere."""
+    return await named_in_path(visit, "group", lambda snapshot: snapshot.groups, 300)
 
 
 async def details_of(visit: Visit) -> GroupDetails:

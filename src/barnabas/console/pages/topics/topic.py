@@ -11,7 +11,8 @@ from barnabas.client.admin.topics.elections import ElectionType
 from barnabas.client.admin.topics.records import RecordsToDelete
 from barnabas.console.cluster.history import columns
 from barnabas.console.cluster.snapshot import ClusterSnapshot, PartitionSnapshot, TopicSnapshot
-from barnabas.console.failures import NotThere, failure_of, sentence
+from barnabas.console.failures import failure_of, sentence
+from barnabas.console.pages.lookup import named_in_path
 from barnabas.console.web.listing import Column, TablePage, listing_of
 from barnabas.console.web.routes import get, post, segment
 from barnabas.console.web.visit import Visit
@@ -36,15 +37,8 @@ COLUMNS: Final[tuple[Column[PartitionSnapshot], ...]] = (
 
 
 async def topic_of(visit: Visit) -> tuple[ClusterSnapshot, TopicSnapshot]:
-    """The topic that the path names. A topic that is not in the snapshot may be new: it is looked for once more."""
-    name = visit.path("name")
-    snapshot = await visit.cluster.snapshots.current()
-    if name not in snapshot.topics:
-        visit.cluster.snapshots.look_again()
-        snapshot = await visit.cluster.snapshots.current()
-    if name not in snapshot.topics:
-        raise NotThere(f"The cluster has no topic {name[:250]}, or your user may not see it.")
-    return snapshot, snapshot.topics[name]
+    """The topic that the path names. Raises NotThere."""
+    return await named_in_path(visit, "topic", lambda snapshot: snapshot.topics, 250)
 
 
 async def topic(visit: Visit) -> Response:
