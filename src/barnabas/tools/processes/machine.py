@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from barnabas.tools.processes.messages import Announcement
-from barnabas.tools.processes.process_life import LifeState, ProcessLife
+from barnabas.tools.processes.process_life import SILENCE_MS_MAX, LifeState, ProcessLife
+
+CHECK_MS_MAX: Final = SILENCE_MS_MAX // 4
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Machine:
     def __init__(self, node_ids: Mapping[int, int]) -> None:
         """`node_ids` by number of the process."""
         self.lives = {number: ProcessLife(number, node_id) for number, node_id in node_ids.items()}
+        self._checked_ms: int | None = None
         self.was_ready = False  # all at once, since the start of the parent
         self.store_problem: Callable[[], str] = str  # why the metadata store of the parent cannot save changes; empty if it can
 
@@ -66,6 +70,10 @@ class Machine:
         return sorted(self.lives, reverse=True)
 
     def hanging(self, monotonic_ms: int) -> list[ProcessLife]:
+        """Called every few seconds. After a longer pause the parent itself was suspended: it has reports of its processes to read first."""
+        last_ms, self._checked_ms = self._checked_ms, monotonic_ms
+        if last_ms is None or monotonic_ms - last_ms > CHECK_MS_MAX:
+            return []
         return [life for life in self.lives.values() if life.is_hanging(monotonic_ms)]
 
     def problems(self) -> list[str]:

@@ -96,6 +96,15 @@ def test_later_every_process_starts_again_whatever_it_ended_with() -> None:
     assert not made.is_start_hopeless(life, None)
 
 
+def test_a_parent_that_was_suspended_reads_the_reports_before_it_calls_a_process_hanging() -> None:
+    made = all_ready()
+    late_ms = 2 * SILENCE_MS_MAX
+    assert made.hanging(10_000) == []
+    assert made.hanging(late_ms) == []
+    made.lives[1].reported("", late_ms + 1)
+    assert made.hanging(late_ms + 10_000) == [made.lives[2]]
+
+
 def test_the_status_names_the_parts_that_are_not_ready() -> None:
     made = all_ready(3)
     assert made.status() == "3 of 3 brokers ready"
