@@ -1,4 +1,4 @@
-"""A machine with several broker processes, as a user runs it: `--processes`. Its parent and its children can be killed."""
+"""A machine with several broker processes, as a user runs it with `--processes`. Parent and children can be killed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
 from tests.ready import is_readable
 
+PARTITIONS = 6
+RECORDS = 60  # of one writing, ten for each partition
 DEADLINE_S = 120  # for what takes a second on a machine that is not busy
 _READY = re.compile(r"ready listeners=\S*?://([^,]*?):(\d+)\S* node\.id=([\d,]+) cluster\.id=(\S+) pid=(\d+)\n")
 _CHILD = "barnabas.tools.processes.child"
@@ -89,6 +95,51 @@ class Machine:
         code = self._process.wait(DEADLINE_S)
         self._process.stdout.close()
         return code
+
+
+class Records:
+    """What was written and acknowledged, numbered."""
+
+    def __init__(self, topic: str = "t") -> None:
+        self.topic = topic
+        self.acknowledged: list[int] = []
+
+    def create(self, machine: Machine) -> None:
+        admin = AdminClient({"bootstrap.servers": machine.bootstrap})
+        admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)], request_timeout=30)[self.topic].result(60)
+
+    def producer(self, machine: Machine) -> Producer:
+        return Producer(
+            {"bootstrap.servers": machine.bootstrap, "enable.idempotence": True, "delivery.timeout.ms": DEADLINE_S * 1000, "log_level": 0}
+        )
+
+    def write(self, producer: Producer, count: int = RECORDS) -> None:
+        """Returns when all are acknowledged, by the leaders of all partitions."""
+
+        def delivered(error: KafkaError | None, message: object) -> None:
+            assert error is None, error
+
+        first = len(self.acknowledged)
+        for number in range(first, first + count):
+            producer.produce(self.topic, str(number).encode(), partition=number % PARTITIONS, on_delivery=delivered)
+        assert producer.flush(DEADLINE_S) == 0
+        self.acknowledged += range(first, first + count)
+
+    def check(self, machine: Machine) -> None:
+        """Each is there once, and in the order of its partition."""
+        consumer = Consumer({"bootstrap.servers": machine.bootstrap, "group.id": "none", "enable.auto.commit": False, "log_level": 0})
+        read: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
+        consumer.assign([TopicPartition(self.topic, number, 0) for number in range(PARTITIONS)])
+
+        def has_all() -> bool:
+            for message in consumer.consume(500, 0.1):
+                if message.error() is None:
+                    read[message.partition() or 0].append(int(message.value() or b""))
+            return sum(map(len, read.values())) >= len(self.acknowledged)
+
+        until(has_all, "all records")
+        consumer.close()
+        assert read == {number: self.acknowledged[number::PARTITIONS] for number in range(PARTITIONS)}
 
 
 def until(is_so: Callable[[], bool], what: str) -> None:
