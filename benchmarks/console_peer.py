@@ -118,9 +118,10 @@ class ConsolePeer(Peer):
 
 
 @contextmanager
-def console(bootstrap: str) -> Iterator[ConsolePeer]:
+def console(bootstrap: str, niceness: int = 0) -> Iterator[ConsolePeer]:
     """A console before a cluster, of the same code as the brokers. It has not looked at the cluster yet."""
-    command = [sys.executable, "-m", "barnabas", "console", "--bootstrap-server", bootstrap, "--host", "127.0.0.1", "--port", "0"]
+    command = ["nice", "-n", str(niceness), sys.executable, "-m", "barnabas", "console", "--bootstrap-server", bootstrap]
+    command += ["--host", "127.0.0.1", "--port", "0"]
     began = time.perf_counter()
     with TemporaryDirectory(prefix="barnabas-bench-") as directory:
         errors = Path(directory, "console.err")
