@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.documentation import Block
 
-_SERVICE = re.compile(r"(bin/kafka-server-start\.sh(?! +-daemon)|barnabas (up|server|zookeeper))\b")
+_SERVICE = re.compile(r"(bin/kafka-server-start\.sh(?! +-daemon)|barnabas (up|server|zookeeper|console))\b")
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-? *['\"]?(\w+)['\"]?")
 _PRINTS = re.compile(r" # (?:.*[,;:] )?prints (.+)$", re.MULTILINE)
 
@@ -27,13 +27,13 @@ class Command:
 
     @property
     def service(self) -> str | None:
-        """The tool, if it runs until it is stopped: `up`, `server` or `zookeeper`."""
+        """The tool, if it runs until it is stopped: `up`, `server`, `zookeeper` or `console`."""
         match = _SERVICE.match(self.text)
         return None if match is None else match[2] or "server"
 
     @property
     def starts_broker(self) -> bool:
-        return self.service is not None or "-daemon" in self.text
+        return self.service not in (None, "console") or "-daemon" in self.text
 
     @property
     def program(self) -> str:

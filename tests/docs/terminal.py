@@ -24,7 +24,7 @@ from tests.documentation import ROOT
 COMMAND_TIMEOUT_S = 120
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 60
-_STOPPED = {"up": (0,), "server": (0,), "zookeeper": (0, 128 + signal.SIGINT)}  # exit codes after Ctrl-C
+_STOPPED = {"up": (0,), "server": (0,), "console": (0,), "zookeeper": (0, 128 + signal.SIGINT)}  # exit codes after Ctrl-C
 
 
 class CommandFailed(Exception):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.console.config import ConsoleConfig
     from barnabas.console.messages.masks import Mask
 
+INSTEAD_OF_ADDRESS: Final = ("--config",)  # the file names the clusters
 CHILD_NICENESS: Final = 5  # beside a broker, which comes first
 
 

@@ -52,11 +52,11 @@ def default_cluster(environ: Mapping[str, str]) -> DefaultCluster:
 
 
 def with_default_cluster(
-    grammar: Grammar, words: Sequence[str], environ: Mapping[str, str], *, runs_alone: bool = False
+    grammar: Grammar, words: Sequence[str], environ: Mapping[str, str], *, runs_alone: bool = False, instead: Sequence[str] = ()
 ) -> tuple[list[str], str]:
     """Returns the words with an address added where the tool needs one, and a line that names it; otherwise the words unchanged and
-    None."""
-    position = _position(grammar, words, runs_alone)
+    None. `instead` has options of the tool that name its clusters."""
+    position = None if grammar.given(words).keys() & set(instead) else _position(grammar, words, runs_alone)
     if position is None:
         return list(words), ""
     given = grammar.given(words)

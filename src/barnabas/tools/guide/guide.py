@@ -25,7 +25,8 @@ def run_guided(tool: ModuleType, words: Sequence[str], run: Callable[[ModuleType
     if {"--help", "-h"} & grammar.given(words).keys():
         return _show_help(tool, words, run)
     try:
-        complete, notice = with_default_cluster(grammar, words, os.environ, runs_alone=getattr(tool, "RUNS_ALONE", False))
+        runs_alone, instead = getattr(tool, "RUNS_ALONE", False), getattr(tool, "INSTEAD_OF_ADDRESS", ())
+        complete, notice = with_default_cluster(grammar, words, os.environ, runs_alone=runs_alone, instead=instead)
     except ToolError as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return 1

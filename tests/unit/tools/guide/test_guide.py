@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import cli
+from barnabas.tools import console
 from barnabas.tools.command_line.grammar import grammar_of
 from barnabas.tools.connecting.default_cluster import with_default_cluster
 from barnabas.tools.connecting.reachable import patience_ms
@@ -73,6 +74,12 @@ def test_settings_that_are_not_used_are_named(home: dict[str, str]) -> None:
     assert line == f"{using}, without the settings of {path}, which are for file:1"
     _, line = with_default_cluster(grammar, ["--list", "--command-config", "other"], variable)
     assert line == using, "the settings are those of another file"
+
+
+def test_a_console_whose_file_names_clusters_gets_no_address(home: dict[str, str]) -> None:
+    grammar, words = grammar_of(console), ["--config", "console.toml"]
+    assert with_default_cluster(grammar, words, home, instead=console.INSTEAD_OF_ADDRESS) == (words, "")
+    assert "--bootstrap-server" in with_default_cluster(grammar, ["--port", "1"], home, instead=console.INSTEAD_OF_ADDRESS)[0]
 
 
 def test_a_file_without_an_address_is_for_any_default(home: dict[str, str]) -> None:
