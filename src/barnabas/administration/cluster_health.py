@@ -118,6 +118,15 @@ class Health:
     def replicas(self) -> int:
         return sum(len(partition.replicas) for partition in self.partitions)
 
+    @property
+    def machines(self) -> dict[str, list[BrokerHealth]]:
+        """The brokers of each machine that has several, by the host of their addresses: those of one rack, as `--processes` gives them."""
+        hosts: dict[tuple[str, str], list[BrokerHealth]] = {}
+        for broker in self.brokers:
+            if broker.rack is not None:
+                hosts.setdefault((broker.address.rpartition(":")[0], broker.rack), []).append(broker)
+        return {host: brokers for (host, _), brokers in hosts.items() if len(brokers) > 1}
+
     def count(self, condition: str) -> int:
         return len(self.which(condition))
 

@@ -61,6 +61,14 @@ def test_one_replica_is_enough_for_acks_all_where_a_partition_has_one() -> None:
     assert (cluster.verdict, cluster.problems()) == ("HEALTHY", [])
 
 
+def test_a_machine_with_several_brokers_is_shown_with_its_parts() -> None:
+    cluster = health(partition())
+    for number, port in ((0, 9092), (1, 9093)):
+        cluster.brokers[number] = BrokerHealth(number + 1, f"host:{port}", "rack", False, 0, 0, 60, None, is_down=number == 1)
+    assert "  machine host: 1 of 2 brokers up (1, 2)" in screen(cluster).splitlines()
+    assert "machine" not in screen(health(partition()))
+
+
 def test_a_broker_that_is_down_is_critical_and_shown_as_down() -> None:
     cluster = health(partition())
     cluster.brokers[1] = BrokerHealth(2, "host2:9092", None, False, 3, 5, None, None, is_down=True)

@@ -34,6 +34,9 @@ def _lines(health: Health, all_groups: bool) -> Iterator[str]:
         f"not led by the preferred replica {health.count('has_other_leader')}, "
         f"reassigning {'?' if health.reassigning is None else health.reassigning}"
     )
+    for host, brokers in health.machines.items():
+        up = sum(not broker.is_down and not broker.is_fenced for broker in brokers)
+        yield f"  machine {host}: {up} of {len(brokers)} brokers up ({', '.join(str(broker.id) for broker in brokers)})"
     if health.features:
         yield f"  features {', '.join(f'{name} {level}' for name, level in sorted(health.features.items()))}"
     for problem in health.problems():
