@@ -57,7 +57,6 @@ RARE_EVERY: Final = 10_000
 _BATCH_RECORDS: Final = 1000
 _BODIES: Final = 100  # different batches
 _STEP_MS: Final = 10  # between two records of a partition
-_WRITE_BATCHES: Final = 100  # appended at once
 _TOPICS_PER_REQUEST: Final = 100
 _SESSION_MS: Final = 1_800_000  # a member that says nothing stays so long
 _VERSIONS: Final = {"Produce": 9, "JoinGroup": 3, "SyncGroup": 3, "OffsetCommit": 8, "InitProducerId": 4, "FindCoordinator": 3}
@@ -228,9 +227,8 @@ def _write_large(directory: Path, records: int) -> LargeTopic:
     manager.load(now)
     for partition in range(PARTITIONS):
         log = manager.get_or_create(TopicPartition(LARGE, partition), now)
-        for start in range(0, batches, _WRITE_BATCHES):
-            several = range(start, min(start + _WRITE_BATCHES, batches))
-            log.append_as_follower(b"".join(_stamped(bodies[number % _BODIES], number, first_ms) for number in several), now)
+        for number in range(batches):
+            log.append_as_follower(_stamped(bodies[number % _BODIES], number, first_ms), now)
         log.update_high_watermark(log.log_end_offset)
     for log in manager.logs:
         log.producers.take_snapshot(sync=False)

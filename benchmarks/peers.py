@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -14,12 +15,14 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from benchmarks.wire import Client
 from tests import kafka
 
+PORTS: Final = range(20_000, 32_000)
 _START_SECONDS_MAX = 60
 
 
@@ -181,7 +184,9 @@ def _directory(data: Path | None) -> Iterator[Path]:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Not one of those that the system gives to outgoing connections, which could take it before the broker does."""
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError(f"No port from {PORTS.start} to {PORTS.stop - 1} is free")
