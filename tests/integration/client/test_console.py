@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Generator
+from contextlib import closing
 from urllib.parse import quote
 
 import pytest
@@ -12,10 +14,16 @@ from barnabas.client import Admin, Consumer, Producer, TopicPartition
 from barnabas.client.admin import ConfigResource, ConfigResourceType
 from barnabas.console.app import make_app
 from barnabas.console.config import ClusterConfig, ConsoleConfig
-from tests.broker import TopicMaker
-from tests.console_server import Browser, served
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from barnabas.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest, Subtopology, TaskIds, Topology
+from tests.broker import TopicMaker, topic_maker
+from tests.console_server import DEADLINE_S, Browser, served
+from tests.integration.transactions.wire import Connection
 
 RECORDS = 40
+MEMBER = "AAAAAAAAAAAAAAAAAAAAAA"
+JOINS, LEAVES = 0, -1  # epochs of a heartbeat
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +127,57 @@ def test_what_a_broker_does_not_offer_is_said_in_words(browser: Browser) -> None
     assert "This console does not know the addresses of this cluster's metrics" in browser.words("/telemetry")
     assert "Bytes in, about" in browser.words("/")
     assert "root" in browser.words("/brokers/1/loggers")
+
+
+@pytest.mark.java
+def test_a_streams_group_is_shown_reset_and_deleted(apache_kafka: str, worker_id: str) -> None:
+    topic = topic_maker(apache_kafka, worker_id)("streams", partitions=2)
+    with Producer({"bootstrap.servers": apache_kafka}) as producer:
+        producer.send(topic, value=b"x", partition=1)
+        producer.flush()
+    group = f"{topic}-app"
+    one = ClusterConfig("main", {"bootstrap.servers": apache_kafka})
+    with served(ConsoleConfig((one,), may_write=True)) as address, closing(Connection(apache_kafka)) as wire:
+        browser = Browser(address)
+        _beat(wire, group, topic, JOINS)
+        page = browser.words(f"/groups/{group}")
+        assert "Type streams Members 1" in page and MEMBER in page
+        assert "The group is active" in browser.send(f"/groups/{group}/reset/preview", target="latest", topic=topic)[1]
+        _beat(wire, group, topic, LEAVES)
+        assert browser.send(f"/groups/{group}/reset/preview", target="latest", topic=topic)[0] == 200
+        assert browser.send(f"/groups/{group}/reset", plan=f'{{"{topic}":[[1,null,1]]}}')[0] == 303
+        with Admin({"bootstrap.servers": apache_kafka}) as admin:
+            committed = admin.list_consumer_group_offsets(group)[group][TopicPartition(topic, 1)]
+        assert committed is not None and committed.offset == 1
+        assert f"The group {group} is deleted with its offsets." in browser.send(f"/groups/{group}/delete")[1]
+
+
+def _beat(wire: Connection, group: str, topic: str, epoch: int) -> None:
+    """A heartbeat of the only member of a streams group. The coordinator may have to be made first."""
+    joins = epoch == JOINS
+    tasks: list[TaskIds] | None = [] if joins else None
+    request = StreamsGroupHeartbeatRequest(
+        group,
+        MEMBER,
+        epoch,
+        rebalance_timeout_ms=30_000 if joins else -1,
+        topology=Topology(1, [Subtopology("0", [topic])]) if joins else None,
+        active_tasks=tasks,
+        standby_tasks=tasks,
+        warmup_tasks=tasks,
+        process_id=MEMBER if joins else None,
+        client_tags=[] if joins else None,
+    )
+    until = time.monotonic() + DEADLINE_S
+    while True:
+        wire.ask(FindCoordinatorRequest(group), 3)
+        response = wire.ask(request, 0)
+        if response.error_code not in (
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ErrorCode.NOT_COORDINATOR,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ):
+            assert response.error_code == 0, response
+            return
+        assert time.monotonic() < until, response
+        time.sleep(0.1)

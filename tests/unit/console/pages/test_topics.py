@@ -113,7 +113,9 @@ def test_open_transactions_and_their_producers_are_shown(client: TestClient, kaf
 
 
 def test_elections_and_moves_that_do_nothing_are_refused_in_words(send: Send) -> None:
-    assert "these partitions have the right leader already" in send("/topics/orders/elect", kind="preferred")[1]
+    for kind in ("preferred", "unclean"):
+        assert "these partitions have the right leader already" in send("/topics/orders/elect", kind=kind)[1]
+    assert "Choose a kind of election" in send("/topics/orders/elect", kind="any")[1]
     assert "No partition has other replicas than before" in send("/topics/orders/move", **{"replicas-0": "1"})[1]
     assert "There is no running broker 7" in send("/topics/orders/move", **{"replicas-0": "7"})[1]
     assert "Enter bytes a second, at least 1,024" in send("/topics/orders/move", **{"replicas-0": "7", "rate": "5"})[1]
