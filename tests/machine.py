@@ -73,12 +73,13 @@ class Machine:
     def kill_all(self) -> None:
         """As the loss of power does, without the loss of what is in the page cache."""
         assert self._process is not None
-        children = self.children().values()
         self._process.send_signal(signal.SIGSTOP)  # so that it starts none again
+        children = list(self.children().values())
         for child in children:
             os.kill(child, signal.SIGKILL)
         self._process.kill()
         self._close()
+        until(lambda: not any(map(is_running, children)), "the children end, and release their locks")
 
     def stop(self) -> int:
         """Its exit code."""
