@@ -69,7 +69,7 @@ def main() -> int:
         sections[name] = f"## {name}\n\n{(module.__doc__ or '').strip()}\n\n{report.table(figures)}\n\n{_measured(how)}\n"
         if not arguments.no_page:
             others = [section for section in sections if section not in PARTS]  # of `make soak`
-            PAGE.write_text(f"{_head()}\n" + "\n".join(sections[each] for each in (*PARTS, *others) if each in sections))
+            PAGE.write_text(f"{_head()}\n" + "\n".join(sections[name] for name in (*PARTS, *others) if name in sections))
     return 0
 
 

@@ -60,7 +60,7 @@ LOADS = [
 def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
     with peers.apache_kafka() as theirs, peers.barnabas() as ours:
         both = Both(ours, theirs, turns)
-        return [*both.starts(), *(each for load in LOADS for each in both.throughput(load)), *both.latency(), *both.memory()]
+        return [*both.starts(), *(row for load in LOADS for row in both.throughput(load)), *both.latency(), *both.memory()]
 
 
 class Both:
@@ -117,10 +117,10 @@ class Both:
             for peer in (self._ours, self._theirs):
                 with self._topic(peer) as topic:
                     seconds = LATENCY_SECONDS if turn > 0 else 5
-                    found = generate(peer.port, "latency", topic, "--record-size", "100", "--seconds", str(seconds))
+                    measured = generate(peer.port, "latency", topic, "--record-size", "100", "--seconds", str(seconds))
                 for key, figure in figures.items():
                     if turn > 0:
-                        (figure.ours if peer is self._ours else figure.theirs).append(found[key])
+                        (figure.ours if peer is self._ours else figure.theirs).append(measured[key])
         return list(figures.values())
 
     def memory(self) -> list[Figure | Comparison]:

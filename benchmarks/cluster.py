@@ -146,13 +146,13 @@ def _memory(ours: Trio, theirs: Trio) -> list[Comparison]:
 def _rolling_restart(ours: Trio, theirs: Trio, turns: int) -> list[Comparison]:
     pause = Comparison("longest pause in a rolling restart", "ms", 1, smaller_is_better=True)
     for turn in range(turns):
-        for trio, found in ((ours, pause.ours), (theirs, pause.theirs)):
+        for trio, pauses in ((ours, pause.ours), (theirs, pause.theirs)):
             topic = f"restarted-{turn}"
             trio.create([topic], STEADY_PARTITIONS)
             with SteadyWriter(trio, topic, STEADY_PARTITIONS) as writer:
                 restart_in_turn(trio, topic)
             _require_no_failure(trio, writer)
-            found.append(writer.longest_pause() * 1000)
+            pauses.append(writer.longest_pause() * 1000)
     return [pause]
 
 

@@ -66,7 +66,7 @@ class SteadyWriter:
             if time.perf_counter() > deadline:
                 raise RuntimeError(f"Nothing was acknowledged in {DELIVERY_S} s; failures: {self.failures[:3]}")
             time.sleep(PACE_S)
-        return next(each for each in times if each > since)
+        return next(time_s for time_s in times if time_s > since)
 
     def longest_pause(self) -> float:
         """Between two acknowledgements of the same partition."""

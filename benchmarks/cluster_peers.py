@@ -91,22 +91,22 @@ class Trio:
     def wait_complete(self) -> None:
         """Until every broker answers, and knows all of them and a controller."""
         for broker_id in self.brokers:
-            self._wait(broker_id, lambda found: len(found.brokers) == len(self.brokers) and found.controller_id >= 0, [])
+            self._wait(broker_id, lambda metadata: len(metadata.brokers) == len(self.brokers) and metadata.controller_id >= 0, [])
 
     def wait_gone(self, dead: int) -> None:
         """Until all others know that one of them is dead: Apache Kafka's do not start while their earlier life is registered."""
         for broker_id in self.brokers.keys() - {dead}:
-            self._wait(broker_id, lambda found: dead not in {broker.node_id for broker in found.brokers}, [])
+            self._wait(broker_id, lambda metadata: dead not in {broker.node_id for broker in metadata.brokers}, [])
 
     def wait_in_sync(self, topics: Sequence[str]) -> None:
         for broker_id in self.brokers:
-            self.wait_until(broker_id, topics, lambda each: len(each.isr_nodes) == len(self.brokers) and each.leader_id >= 0)
+            self.wait_until(broker_id, topics, lambda partition: len(partition.isr_nodes) == len(self.brokers) and partition.leader_id >= 0)
 
     def wait_until(self, broker_id: int, topics: Sequence[str], is_so: Callable[[MetadataResponsePartition], bool]) -> None:
         """Until a broker says of all partitions of these topics what is waited for."""
 
-        def says_so(found: MetadataResponse) -> bool:
-            return all(topic.partitions and all(is_so(partition) for partition in topic.partitions) for topic in found.topics)
+        def says_so(metadata: MetadataResponse) -> bool:
+            return all(topic.partitions and all(is_so(partition) for partition in topic.partitions) for topic in metadata.topics)
 
         self._wait(broker_id, says_so, topics)
 

@@ -97,10 +97,10 @@ def consume(client: Client, topic: str, batch: Batch, records: int, max_bytes: i
     while offset < records:
         client.socket.sendall(fetch_frame(topic, offset, max_bytes))
         client.next_of(response)
-        found = _records_size(response, topic) // batch.records.size * batch.count
-        if found == 0:
+        count = _records_size(response, topic) // batch.records.size * batch.count
+        if count == 0:
             raise RuntimeError(f"Nothing to fetch at offset {offset} of {records}")
-        offset += found
+        offset += count
     return {"mb_s": offset * batch.record_size / (time.perf_counter() - started) / 1e6}
 
 
@@ -205,15 +205,15 @@ def main() -> int:
     parser.add_argument("--tls", metavar="AUTHORITY", help="the file of the certificate authority")
     a = parser.parse_args()
     if a.mode == "latency":
-        found = latency("127.0.0.1", a.port, a.topic, a.record_size, a.rate, a.seconds, a.tick_ms)
+        measured = latency("127.0.0.1", a.port, a.topic, a.record_size, a.rate, a.seconds, a.tick_ms)
     else:
         batch = Batch.of_bytes(a.record_size, a.batch_bytes)
         with Client("localhost", a.port, authority=a.tls) as client:
             if a.mode == "produce":
-                found = produce(client, a.topic, batch, a.seconds, a.in_flight)
+                measured = produce(client, a.topic, batch, a.seconds, a.in_flight)
             else:
-                found = consume(client, a.topic, batch, a.records, a.max_bytes)
-    print(json.dumps(found))
+                measured = consume(client, a.topic, batch, a.records, a.max_bytes)
+    print(json.dumps(measured))
     return 0
 
 

@@ -93,11 +93,11 @@ def _prepare(peer: Peer) -> None:
                 time.sleep(0.05)
 
 
-def _note(comparison: Comparison, found: list[list[float]], turn: int) -> None:
+def _note(comparison: Comparison, times: list[list[float]], turn: int) -> None:
     """The medians of what was measured on both, one after the other: how fast the machine is changes from second to second."""
     if turn > 0:
-        comparison.ours.append(statistics.median(ours for ours, _ in found))
-        comparison.theirs.append(statistics.median(theirs for _, theirs in found))
+        comparison.ours.append(statistics.median(ours for ours, _ in times))
+        comparison.theirs.append(statistics.median(theirs for _, theirs in times))
 
 
 class Reactor:

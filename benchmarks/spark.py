@@ -76,7 +76,7 @@ def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
 
 def _comparison(measured: Measured, pair: Pair, unit: str) -> Comparison:
     took = "seconds" if unit == ROWS else "cpu_seconds"
-    ours, theirs = ([each["rows"] / each[took] for each in measured[pair.what, through]] for through in (pair.ours, pair.theirs))
+    ours, theirs = ([run["rows"] / run[took] for run in measured[pair.what, through]] for through in (pair.ours, pair.theirs))
     aim = pair.aim if unit == ROWS else pair.aim_per_cpu
     return Comparison(f"{NAMES.get(pair.ours, '')}{pair.what}", unit, aim, ours, theirs, other=pair.whose)
 
@@ -119,6 +119,6 @@ def _loads(broker: Peer, directory: str, turns: int, records: int) -> Measured:
     return measured
 
 
-def _said(each: dict[str, Any]) -> str:
-    per_s, per_cpu = (each["rows"] / each[took] for took in ("seconds", "cpu_seconds"))
-    return f"turn {each['turn']}  {each['what']} through {each['through']}: {per_s:,.0f} rows/s, {per_cpu:,.0f} rows/CPU-s"
+def _said(run: dict[str, Any]) -> str:
+    per_s, per_cpu = (run["rows"] / run[took] for took in ("seconds", "cpu_seconds"))
+    return f"turn {run['turn']}  {run['what']} through {run['through']}: {per_s:,.0f} rows/s, {per_cpu:,.0f} rows/CPU-s"

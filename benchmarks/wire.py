@@ -59,8 +59,8 @@ class Client:
         return api.response.read(reader, version)
 
     def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
-        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        return cast("MetadataResponse", self.ask(MetadataRequest(wanted, allow_auto_topic_creation=False), METADATA_VERSION))
+        requested = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        return cast("MetadataResponse", self.ask(MetadataRequest(requested, allow_auto_topic_creation=False), METADATA_VERSION))
 
     def create_topics(self, topics: Sequence[str], partitions: int = 1, configs: dict[str, str] | None = None, replicas: int = 1) -> None:
         """Creates them and waits until each has its leaders."""

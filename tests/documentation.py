@@ -45,7 +45,7 @@ def text(page: str) -> str:
 
 
 def blocks(page: str) -> list[Block]:
-    found: list[Block] = []
+    blocks: list[Block] = []
     section, above, fence, begin = "", "", None, 0
     lines = text(page).splitlines()
     for number, line in enumerate(lines, 1):
@@ -57,9 +57,9 @@ def blocks(page: str) -> list[Block]:
         elif line == f"{fence['indent']}```":
             source = "".join(f"{within.removeprefix(fence['indent'])}\n" for within in lines[begin : number - 1])
             reason = mark[1] if (mark := _NOT_RUN.match(above)) else None
-            found.append(Block(page, begin + 1, source, fence["language"], section, bool(fence["output"]), reason))
+            blocks.append(Block(page, begin + 1, source, fence["language"], section, bool(fence["output"]), reason))
             fence, above = None, ""
-    return found
+    return blocks
 
 
 def python_blocks(page: str) -> list[Block]:

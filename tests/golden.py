@@ -60,20 +60,20 @@ def read_dump(directory: Path, kind: str = "") -> dict[Path, Dumped]:
 
 def parse_dump(text: str) -> dict[str, Dumped]:
     """What kafka-dump-log printed, by the name it gives each file."""
-    found: dict[str, Dumped] = {}
+    dumped: dict[str, Dumped] = {}
     current = Dumped()
     for line in text.splitlines():
         if line.startswith(FAULTS):
             break
         if line.startswith("Dumping "):
-            current = found[line.removeprefix("Dumping ")] = Dumped()
+            current = dumped[line.removeprefix("Dumping ")] = Dumped()
         elif line.startswith("| "):
             current.batches[-1].records.append(_record(line))
         elif " compresscodec: " in line:
             current.batches.append(DumpedBatch(_fields(line)))
         elif not line.endswith(" is empty.") and "tarting offset: " not in line:
             current.entries.append(_fields(line))
-    return found
+    return dumped
 
 
 def _record(line: str) -> DumpedRecord:

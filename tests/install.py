@@ -131,8 +131,8 @@ class Environment:
 
     @property
     def site_packages(self) -> Path:
-        (found,) = self.bin.parent.glob("lib/python*/site-packages")
-        return found
+        (site_packages,) = self.bin.parent.glob("lib/python*/site-packages")
+        return site_packages
 
     def run(self, command: str, *arguments: str | Path, feed: str = "") -> str:
         return run([self.bin / command, *arguments], cwd=self.work, feed=feed)

@@ -112,6 +112,6 @@ def running(directory: Path) -> Generator[Kdc, None, None]:
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name, path=_PATH)
-    assert found is not None
-    return found
+    program = shutil.which(name, path=_PATH)
+    assert program is not None
+    return program

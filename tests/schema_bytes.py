@@ -26,7 +26,7 @@ def versions_of(schema: Schema) -> range:
 
 
 def random_bytes(schema: Schema, version: int, random: Random) -> bytes:
-    structs = {each["name"]: each["fields"] for each in schema.get("commonStructs", ())}
+    structs = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", ())}
     return _Writer(version, _has(version, schema["flexibleVersions"]), structs, random).struct(schema["fields"])
 
 
@@ -54,7 +54,7 @@ class _Writer:
 
     def struct(self, fields: Sequence[Schema]) -> bytes:
         present = [field for field in fields if _has(self._version, field.get("versions", field.get("taggedVersions")))]
-        tagged = sorted((each for each in present if _has(self._version, each.get("taggedVersions"))), key=lambda each: each["tag"])
+        tagged = sorted((field for field in present if _has(self._version, field.get("taggedVersions"))), key=lambda field: field["tag"])
         out = b"".join(self._field(each) for each in present if each not in tagged)
         if not self._flexible:
             return out

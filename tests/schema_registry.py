@@ -45,14 +45,14 @@ class Entry:
         return str(uuid.uuid3(uuid.NAMESPACE_URL, self.content))
 
     def answer(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"schema": self.text, "guid": self.guid}
+        document: dict[str, Any] = {"schema": self.text, "guid": self.guid}
         if self.type != "AVRO":
-            told["schemaType"] = self.type
+            document["schemaType"] = self.type
         if self.references:
-            told["references"] = self.references
+            document["references"] = self.references
         if self.rules:
-            told["ruleSet"] = self.rules
-        return told
+            document["ruleSet"] = self.rules
+        return document
 
 
 @dataclass
@@ -102,10 +102,10 @@ class Registry:
         return found or Entry(-1, plain if normalize else text, kind, references, content)
 
     def _versions(self, subject: str, with_deleted: bool = False) -> list[Version]:
-        found = [each for each in self.subjects.get(subject, []) if with_deleted or not each.deleted]
-        if not found:
+        versions = [version for version in self.subjects.get(subject, []) if with_deleted or not version.deleted]
+        if not versions:
             raise Refused(404, 40401, f"Subject '{subject}' not found.")
-        return found
+        return versions
 
     def _version(self, subject: str, number: str, with_deleted: bool = False) -> Version:
         versions = self._versions(subject, with_deleted)
@@ -235,7 +235,7 @@ def compatible(level: str, old: Entry, new: Entry) -> bool:
 
 def _fields(text: str) -> dict[str, bool]:
     schema = json.loads(text)
-    return {each["name"]: "default" in each for each in schema.get("fields", [])} if isinstance(schema, dict) else {}
+    return {field["name"]: "default" in field for field in schema.get("fields", [])} if isinstance(schema, dict) else {}
 
 
 @contextmanager
@@ -248,10 +248,10 @@ def running(*, port: int = 0, tls: ssl.SSLContext | None = None, **settings: Any
         def do(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
-            asked = urlsplit(self.path)
+            url = urlsplit(self.path)
             with lock:
                 registry.requests.append(f"{self.command} {self.path}")
-                status, answer = self.answer(asked.path, {name: values[-1] for name, values in parse_qs(asked.query).items()}, body)
+                status, answer = self.answer(url.path, {name: values[-1] for name, values in parse_qs(url.query).items()}, body)
             told = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")

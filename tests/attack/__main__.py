@@ -35,7 +35,7 @@ class Outcome:
 
 def main() -> int:
     given = _arguments()
-    attacks = [each for each in ATTACKS if not given.names or each.name in given.names]
+    attacks = [attack for attack in ATTACKS if not given.names or attack.name in given.names]
     before = json.loads(given.before.read_text()) if given.before is not None else {}
     outcomes: dict[str, Outcome] = {}
     print(_heading(bool(before)), flush=True)
@@ -58,7 +58,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, default=None, metavar="FILE")
     parser.add_argument("--before", type=Path, default=None, metavar="FILE")
     given = parser.parse_args()
-    unknown = set(given.names) - {each.name for each in ATTACKS}
+    unknown = set(given.names) - {attack.name for attack in ATTACKS}
     if unknown:
         parser.error(f"no such attack: {', '.join(sorted(unknown))}")
     return given

@@ -55,8 +55,8 @@ async def _send_by_one(bootstrap: str, frames: Sequence[bytes]) -> None:
 
 async def _write(writer: asyncio.StreamWriter, frames: Sequence[bytes]) -> None:
     try:
-        for each in frames:
-            writer.write(each)
+        for request in frames:
+            writer.write(request)
             await writer.drain()
     except ConnectionError:
         pass

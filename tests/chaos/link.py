@@ -86,13 +86,13 @@ class Link:
             self._consumer.seek(place)
 
     def _committed(self) -> list[confluent_kafka.TopicPartition]:
-        found: list[confluent_kafka.TopicPartition] = []
+        offsets: list[confluent_kafka.TopicPartition] = []
 
         def ask() -> None:
-            found[:] = self._consumer.committed(self._consumer.assignment(), WAIT_S)
+            offsets[:] = self._consumer.committed(self._consumer.assignment(), WAIT_S)
 
         self._patiently(ask)
-        return found
+        return offsets
 
     def _patiently(self, action: Callable[[], object]) -> None:
         """Does it again as long as the client says that this may help."""

@@ -49,7 +49,7 @@ def read(bootstrap: str, topic: str, partitions: int, isolation: str) -> list[li
     config = {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
     at_once = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
     consumer = confluent_kafka.Consumer({**config, **at_once, "isolation.level": isolation})
-    found: list[list[Read]] = [[] for _ in range(partitions)]
+    reads: list[list[Read]] = [[] for _ in range(partitions)]
     ended: set[int | None] = set()
     try:
         consumer.assign([confluent_kafka.TopicPartition(topic, number, confluent_kafka.OFFSET_BEGINNING) for number in range(partitions)])
@@ -59,23 +59,23 @@ def read(bootstrap: str, topic: str, partitions: int, isolation: str) -> list[li
             for message in consumer.consume(1000, 0.1):
                 error = message.error()
                 if error is None:
-                    found[message.partition() or 0].append(Read(message.offset() or 0, (message.value() or b"").decode()))
+                    reads[message.partition() or 0].append(Read(message.offset() or 0, (message.value() or b"").decode()))
                 elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
                     ended.add(message.partition())
     finally:
         consumer.close()
-    return found
+    return reads
 
 
 def values(bootstrap: str, topic: str, partitions: int, isolation: str) -> list[list[str]]:
-    return [[each.value for each in some] for some in read(bootstrap, topic, partitions, isolation)]
+    return [[record.value for record in some] for some in read(bootstrap, topic, partitions, isolation)]
 
 
 def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]:
     """By partition what a group has committed."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        asked = [confluent_kafka.TopicPartition(topic, partition) for partition in range(partitions)]
-        return [each.offset for each in consumer.committed(asked, WAIT_S)]
+        partitions_asked = [confluent_kafka.TopicPartition(topic, partition) for partition in range(partitions)]
+        return [committed.offset for committed in consumer.committed(partitions_asked, WAIT_S)]
     finally:
         consumer.close()

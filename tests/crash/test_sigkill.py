@@ -100,17 +100,17 @@ def check_plain(log: Log, end: int) -> None:
 
 
 def check_compacted(log: Log, latest: dict[int, int]) -> None:
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     last_offset = -1
     for offset, key, value in read_all(log):
         assert offset > last_offset
         last_offset = offset
         assert key is not None and value is not None
-        found[int(key)] = int(value.partition(b".")[0])
-        assert found[int(key)] == offset, "a record moved"
+        offsets[int(key)] = int(value.partition(b".")[0])
+        assert offsets[int(key)] == offset, "a record moved"
     for number, offset in latest.items():
         # A write that was not acknowledged any more may have replaced it; an older one may not.
-        assert found.get(number, -1) >= offset, f"key {number} should be {offset} or later"
+        assert offsets.get(number, -1) >= offset, f"key {number} should be {offset} or later"
 
 
 def read_all(log: Log) -> Iterator[tuple[int, bytes | None, bytes | None]]:

@@ -153,29 +153,31 @@ class History:
 
     def check(self, log: Log) -> None:
         assert log.log_start_offset <= self.log_start
-        found = read_all(log)
-        for offset, value in found.items():
+        recovered = read_all(log)
+        for offset, value in recovered.items():
             assert value in self.written[offset], f"offset {offset} holds what was never written there"
         for offset in range(max(log.log_start_offset, self.log_start), self.flushed):
-            assert offset in found, f"offset {offset} was flushed (up to {self.flushed}) and is gone; the log ends at {log.log_end_offset}"
+            assert offset in recovered, (
+                f"offset {offset} was flushed (up to {self.flushed}) and is gone; the log ends at {log.log_end_offset}"
+            )
             if offset in self.latest:
-                assert found[offset] == self.latest[offset], f"offset {offset} was flushed and changed"
-        assert list(found) == list(range(log.log_start_offset, log.log_end_offset)), "offsets are not consecutive"
+                assert recovered[offset] == self.latest[offset], f"offset {offset} was flushed and changed"
+        assert list(recovered) == list(range(log.log_start_offset, log.log_end_offset)), "offsets are not consecutive"
         check_producers(log, self.disk)
 
 
 def read_all(log: Log) -> dict[int, bytes | None]:
     """As a client would read: from the log start to the log end, fetch by fetch."""
-    found: dict[int, bytes | None] = {}
+    values: dict[int, bytes | None] = {}
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         fetched = log.read(offset, 700, FetchIsolation.LOG_END, min_one_message=True)
         assert fetched.records is not None
         for record in records_of(fetched.records.read()):
             if record.offset >= offset:
-                found[record.offset] = record.value
+                values[record.offset] = record.value
                 offset = record.offset + 1
-    return found
+    return values
 
 
 def batch_starts(log: Log) -> list[int]:
@@ -219,5 +221,5 @@ def test_a_disk_that_fails_takes_its_directory_offline_and_loses_nothing_acknowl
         history.disk.heal()
         history.disk = history.disk.process_crash()
         reopened = history.open().get_or_create(PARTITION, NOW)
-        found = read_all(reopened)
-        assert all(found[offset] == value for offset, value in history.latest.items()), f"seed {seed}"
+        recovered = read_all(reopened)
+        assert all(recovered[offset] == value for offset, value in history.latest.items()), f"seed {seed}"

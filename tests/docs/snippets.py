@@ -188,9 +188,9 @@ def _failures(page: str, printed: io.StringIO | None = None) -> Generator[None, 
     try:
         yield
     except (Exception, SystemExit):
-        told = traceback.format_exc()
-        place = told.find(f'  File "{page}"')  # what the runner did before the page's own lines says nothing
-        raise SnippetFailed(("" if printed is None else printed.getvalue()) + told[max(place, 0) :]) from None
+        traceback_text = traceback.format_exc()
+        place = traceback_text.find(f'  File "{page}"')  # what the runner did before the page's own lines says nothing
+        raise SnippetFailed(("" if printed is None else printed.getvalue()) + traceback_text[max(place, 0) :]) from None
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)

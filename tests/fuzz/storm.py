@@ -243,5 +243,5 @@ def error_codes(message: Message) -> Iterator[int]:
         elif isinstance(value, Message):
             yield from error_codes(value)
         elif isinstance(value, list) and value and isinstance(value[0], Message):
-            for each in value:
-                yield from error_codes(each)
+            for element in value:
+                yield from error_codes(element)

@@ -82,35 +82,35 @@ class Target:
     def connections(self) -> int:
         """How many sockets it has open, its listening one among them."""
         directory = f"/proc/{self.process.pid}/fd"
-        found = 0
+        count = 0
         for name in os.listdir(directory):
             try:
-                found += os.readlink(f"{directory}/{name}").startswith("socket:")
+                count += os.readlink(f"{directory}/{name}").startswith("socket:")
             except OSError:
                 pass
-        return found
+        return count
 
     def complaints(self) -> list[str]:
         """The lines of its log, since this was last asked, that no peer may be the cause of."""
         with self.log.open(encoding="utf-8", errors="replace") as lines:
             lines.seek(self._log_read)
-            found = [line for line in lines if UNEXPECTED.search(line)]
+            unexpected = [line for line in lines if UNEXPECTED.search(line)]
             self._log_read = lines.tell()
-        return found
+        return unexpected
 
     def await_connections(self, most: int, timeout_s: float = 30) -> int:
         """Waits until it has noticed who is gone."""
         until = time.monotonic() + timeout_s
-        while (found := self.connections()) > most and time.monotonic() < until:
+        while (connections := self.connections()) > most and time.monotonic() < until:
             time.sleep(0.05)
-        return found
+        return connections
 
     def await_files(self, most: int, timeout_s: float = 30) -> int:
         """Waits until it has closed what it deletes in its own time."""
         until = time.monotonic() + timeout_s
-        while (found := self.open_files()) > most and time.monotonic() < until:
+        while (open_files := self.open_files()) > most and time.monotonic() < until:
             time.sleep(0.05)
-        return found
+        return open_files
 
     def _status(self, name: str) -> int:
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
@@ -123,7 +123,7 @@ class Target:
 def running(directory: Path, overrides: tuple[str, ...] = ()) -> Generator[Target, None, None]:
     """A broker for as long as the block lasts; it must then still end cleanly on SIGTERM."""
     log = directory / "broker.log"
-    options = [f"--override={each}" for each in (*SETTINGS, *overrides)]
+    options = [f"--override={setting}" for setting in (*SETTINGS, *overrides)]
     # Its log goes to a file by the shell, which then becomes the broker: what it prints itself is one line.
     command = [sys.executable, "-m", "barnabas", "up", "--port", "0", "--data", str(directory / "data"), *options]
     shell = ["/bin/sh", "-c", 'log=$1; shift; exec "$@" 2>>"$log"', "broker", str(log), *command]

@@ -103,9 +103,9 @@ class Values:
             return random.choice((-1, -1, -1, -1, 0, 0, 1, 5, -2, 2**31 - 1))
         if name.endswith(("producer_id", "producer_epoch")):
             likely = (0, 0, 0, 1, 1, 2, 3) if name.endswith("epoch") else (0, 0, 1, 2, 1000, 1001)
-            told: int = random.choice((*likely, *likely, *INTS[one.type]))
-            self.may_be_unknown |= told < 0 and self.api == "WriteTxnMarkers"
-            return told
+            number: int = random.choice((*likely, *likely, *INTS[one.type]))
+            self.may_be_unknown |= number < 0 and self.api == "WriteTxnMarkers"
+            return number
         if name == "transaction_version":
             level = random.choice((0, 1, 2, 2, 2, *INTS[one.type]))
             self.may_be_unknown |= level < 0

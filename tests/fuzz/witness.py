@@ -94,7 +94,7 @@ def main(port: int) -> None:
 
 
 def _figures(round_trips: list[float]) -> dict[str, float]:
-    times = sorted(each for round_trip in round_trips for each in _with_missed(round_trip))
+    times = sorted(time_taken for round_trip in round_trips for time_taken in _with_missed(round_trip))
     ranks = {"p50_ms": 0.5, "p99_ms": 0.99, "slowest_ms": 1.0}
     return {name: round(times[min(len(times) - 1, int(len(times) * rank))] * 1000, 1) for name, rank in ranks.items()}
 

@@ -58,18 +58,18 @@ def consumed(bootstrap: str, topic: str, isolation: str = "read_uncommitted") ->
     """Offset, key and value of every record of partition 0, from its beginning to its end."""
     settings = {"group.id": "reader", "enable.partition.eof": True, "check.crcs": True, "enable.auto.commit": False}
     consumer = Consumer({**settings, "bootstrap.servers": bootstrap, "isolation.level": isolation, "auto.offset.reset": "earliest"})
-    found: list[tuple[int, bytes | None, bytes | None]] = []
+    contents: list[tuple[int, bytes | None, bytes | None]] = []
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         while True:
             message = consumer.poll(DEADLINE_S)
-            assert message is not None, f"nothing more of {topic} after {len(found)} records"
+            assert message is not None, f"nothing more of {topic} after {len(contents)} records"
             if (error := message.error()) is not None:
                 assert error.code() == KafkaError._PARTITION_EOF, error
-                return found
+                return contents
             offset = message.offset()
             assert offset is not None
-            found.append((offset, message.key(), message.value()))
+            contents.append((offset, message.key(), message.value()))
     finally:
         consumer.close()
 
@@ -112,7 +112,7 @@ def test_aborted_transactions_stay_aborted(adopted: dict[str, Adopted]) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_topic_is_listed(adopted: dict[str, Adopted], version: str) -> None:
     metadata: Any = AdminClient({"bootstrap.servers": adopted[version].bootstrap}).list_topics(timeout=DEADLINE_S)
-    expected = {each.name.rpartition("-")[0] for each in adopted[version].data.iterdir() if (each / "DUMP.txt").exists()}
+    expected = {directory.name.rpartition("-")[0] for directory in adopted[version].data.iterdir() if (directory / "DUMP.txt").exists()}
     made_since = {"__consumer_offsets"} - expected  # by the consumers of the other tests
     assert set(metadata.topics) - made_since == expected - {"__cluster_metadata"}
 
@@ -127,8 +127,8 @@ def test_cluster_and_node_stay_the_same(adopted: dict[str, Adopted], version: st
 def test_settings_of_topics_are_kept(adopted: dict[str, Adopted]) -> None:
     admin = AdminClient({"bootstrap.servers": adopted["4.2.0"].bootstrap})
     (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, "g-compact")]).values()
-    found = {name: entry.value for name, entry in described.result(DEADLINE_S).items()}
-    assert (found["cleanup.policy"], found["segment.ms"]) == ("compact", "5000")
+    configs = {name: entry.value for name, entry in described.result(DEADLINE_S).items()}
+    assert (configs["cleanup.policy"], configs["segment.ms"]) == ("compact", "5000")
 
 
 @pytest.mark.parametrize(("version", "topic"), [("4.2.0", "g-none"), ("2.8.2", "m082-none"), ("2.8.2", "m0100-gzip")])

@@ -236,8 +236,8 @@ def test_a_cluster_on_zookeeper_is_restored_with_its_tree(tmp_path: Path, capsys
         tree = f"{ensemble.address}/second"
         assert cli.main(["restore", str(backup), "--data", str(restored), "--zookeeper", tree]) == 0
         again = cluster.Cluster(tmp_path, tree)
-        for each in again.brokers.values():
-            each.change({"log.dirs": str(restored / f"broker-{each.id}")})
+        for broker in again.brokers.values():
+            broker.change({"log.dirs": str(restored / f"broker-{broker.id}")})
         try:
             again.start()
             described = Description(again.bootstrap)

@@ -269,13 +269,13 @@ def run(arguments: Sequence[str], cwd: Path) -> kafka.Result:
 
 def complaints(err: str) -> list[list[str]]:
     """The faults told at the end, file by file; Kafka tells them in the order of a hash table."""
-    found: list[list[str]] = []
+    blocks: list[list[str]] = []
     for line in err.splitlines():
-        if line.startswith((" ", "Indexed offset")) and found:
-            found[-1].append(line)
+        if line.startswith((" ", "Indexed offset")) and blocks:
+            blocks[-1].append(line)
         else:
-            found.append([line])
-    return sorted(found)
+            blocks.append([line])
+    return sorted(blocks)
 
 
 def without(help_text: str, options: Sequence[str]) -> str:

@@ -66,9 +66,9 @@ def running(tmp_path: Path, *arguments: str, command: Sequence[str] = (sys.execu
     assert process.stdout is not None
     try:
         readable = is_readable(process.stdout, DEADLINE_S)
-        found = READY.fullmatch(process.stdout.readline()) if readable else None
-        assert found is not None, log.read_text()
-        yield Running(process, found[1], int(found[2]), found[4], log)
+        ready = READY.fullmatch(process.stdout.readline()) if readable else None
+        assert ready is not None, log.read_text()
+        yield Running(process, ready[1], int(ready[2]), ready[4], log)
     finally:
         if process.poll() is None:
             process.kill()
@@ -115,8 +115,8 @@ def receive(connection: socket.socket, size: int) -> bytes:
 
 def metadata(broker: Running, *topics: str) -> MetadataResponse:
     with broker.connect() as connection:
-        wanted = [MetadataRequestTopic(name=name) for name in topics]
-        answer = call(connection, api_keys.METADATA, MetadataRequest(topics=wanted, allow_auto_topic_creation=True), 9)
+        requested = [MetadataRequestTopic(name=name) for name in topics]
+        answer = call(connection, api_keys.METADATA, MetadataRequest(topics=requested, allow_auto_topic_creation=True), 9)
     assert isinstance(answer, MetadataResponse)
     return answer
 

@@ -126,7 +126,7 @@ LARGE = 300_000  # bytes of a record, so that three fill a segment of the smalle
 
 async def read_on(connection: SimulatedConnection, end: int) -> tuple[list[int], list[int]]:
     """The offsets of all records, as a reader gets them that goes on after an error, and those at which it got CORRUPT_MESSAGE."""
-    found: list[int] = []
+    offsets: list[int] = []
     refused: list[int] = []
     offset = 0
     while offset < end:
@@ -139,9 +139,9 @@ async def read_on(connection: SimulatedConnection, end: int) -> tuple[list[int],
             offset += 1
             continue
         got = [record.offset for record in records_of(partition.records.to_bytes()) if record.offset >= offset]
-        found += got
+        offsets += got
         offset = got[-1] + 1
-    return found, refused
+    return offsets, refused
 
 
 def read_after_a_cut(cut_to: int) -> tuple[list[int], list[int]]:

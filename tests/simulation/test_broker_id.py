@@ -21,8 +21,8 @@ def cluster() -> Generator[SimulatedCluster, None, None]:
 
 
 def stored_id(broker: SimulatedBroker) -> int | None:
-    found = MetaPropertiesFile(broker.files, LOG_DIR).read()
-    return None if found is None else found.node_id
+    properties = MetaPropertiesFile(broker.files, LOG_DIR).read()
+    return None if properties is None else properties.node_id
 
 
 def test_a_broker_that_was_refused_may_start_in_the_same_directory_with_another_id(cluster: SimulatedCluster) -> None:

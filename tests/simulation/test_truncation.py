@@ -83,13 +83,13 @@ class Two:
 
     def _is_led(self, broker: SimulatedBroker | None) -> bool:
         parts = None if broker is None else broker.broker
-        found = None if parts is None else parts.replica_manager.online.get(PARTITION)
-        return found is not None and found.is_leader
+        hosted = None if parts is None else parts.replica_manager.online.get(PARTITION)
+        return hosted is not None and hosted.is_leader
 
     def log(self, broker: SimulatedBroker) -> Log:
-        found = log_of(broker, PARTITION)
-        assert found is not None
-        return found
+        log = log_of(broker, PARTITION)
+        assert log is not None
+        return log
 
     def values(self, broker: SimulatedBroker) -> list[bytes]:
         return [value for _, value in values_of(log_bytes(self.log(broker)))]

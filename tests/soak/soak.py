@@ -89,14 +89,14 @@ class Soak:
         """Every acknowledged number is read."""
         for writer in numbers:
             writer.stop()
-        wanted = {writer.partition: writer.acknowledged for writer in numbers}
-        until(lambda: readers.failures != [] or readers.next_numbers == wanted, f"all of {wanted} is read", READ_S)
+        acknowledged = {writer.partition: writer.acknowledged for writer in numbers}
+        until(lambda: readers.failures != [] or readers.next_numbers == acknowledged, f"all of {acknowledged} is read", READ_S)
         readers.stop()
 
     def verdicts(self, *, with_latencies: bool) -> list[Verdict]:
         own = [sample.brokers[RUNS_THROUGH] for sample in self.samples if RUNS_THROUGH in sample.brokers]
         found = [
-            verdict(f"memory of broker {RUNS_THROUGH}, MB", [each.memory_mb for each in own], MEMORY),
+            verdict(f"memory of broker {RUNS_THROUGH}, MB", [sample.memory_mb for sample in own], MEMORY),
             verdict(f"descriptors of broker {RUNS_THROUGH}", [each.descriptors for each in own], DESCRIPTORS),
         ]
         if with_latencies:

@@ -20,7 +20,7 @@ def test_memory_and_descriptors_stay_flat_under_a_mixed_load_with_restarts(tmp_p
         soak = Soak(tmp_path, ensemble.address)
         soak.run(SECONDS, sample_s=1.0, restart_s=25.0)
     assert soak.restarts
-    assert [str(each) for each in soak.verdicts(with_latencies=False) if not each.is_flat] == []
+    assert [str(judged) for judged in soak.verdicts(with_latencies=False) if not judged.is_flat] == []
 
 
 def test_a_series_that_grows_is_not_flat() -> None:

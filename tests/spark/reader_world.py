@@ -49,9 +49,9 @@ def places(ranges: Iterable[OffsetRange]) -> list[tuple[int, int, int]]:
 
 def offsets_read(reader: DataSourceReader | DataSourceStreamReader, parts: Iterable[Any]) -> list[tuple[int, int]]:
     """Partition and offset of each record that tasks read."""
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for part in parts:
         batch: Any
         for batch in reader.read(part):
-            found += zip(batch.column("partition").to_pylist(), batch.column("offset").to_pylist(), strict=True)
-    return found
+            pairs += zip(batch.column("partition").to_pylist(), batch.column("offset").to_pylist(), strict=True)
+    return pairs

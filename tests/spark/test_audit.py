@@ -28,11 +28,11 @@ LOG = f"orders-0/{file_name(0, '.log')}"
 
 
 def faults(spark: SparkSession, *directories: Path) -> list[Row]:
-    found = audit(spark, find_logs(map(str, directories)))
+    report = audit(spark, find_logs(map(str, directories)))
     try:
-        return found.faults.orderBy("file", "position").collect()
+        return report.faults.orderBy("file", "position").collect()
     finally:
-        found.close()
+        report.close()
 
 
 def test_replicas_that_differ_are_found_and_others_are_not(spark: SparkSession, tmp_path: Path) -> None:
@@ -55,8 +55,8 @@ def test_a_replica_that_lacks_a_segment_and_segments_that_overlap_are_found(spar
     segments[1].write_bytes(segments[0].read_bytes() + segments[1].read_bytes())
     for path in (one / "orders-0").glob("*index"):
         path.unlink()
-    found = faults(spark, one, other)
-    assert {fault.what for fault in found} == {"replicas", "offset order"}
+    faults_found = faults(spark, one, other)
+    assert {fault.what for fault in faults_found} == {"replicas", "offset order"}
 
 
 def test_the_result_is_printed_as_tables_with_a_code_that_says_whether_all_is_well(

@@ -99,8 +99,8 @@ def test_planning_says_why_nobody_answers(case: str, tmp_path: Path) -> None:
     with tls_port(tmp_path) if case == "tls_port" else places[case]() as (bootstrap, options):
 
         def plan(patience_ms: int) -> None:
-            told = {"kafka.default.api.timeout.ms": patience_ms, "kafka.request.timeout.ms": patience_ms, "fetchOffset.numRetries": 1}
-            planned(bootstrap, {"subscribe": "t", **options, **told})
+            timeouts = {"kafka.default.api.timeout.ms": patience_ms, "kafka.request.timeout.ms": patience_ms, "fetchOffset.numRetries": 1}
+            planned(bootstrap, {"subscribe": "t", **options, **timeouts})
 
         first_told(plan, DataSourceError, CASES[case])
 

@@ -78,10 +78,10 @@ def frame(spark: SparkSession, source: str, bootstrap: str, topics: Any, isolati
 
 
 def _read(spark: SparkSession, source: str, bootstrap: str, topics: Any, isolation: str) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
+    rows_by_source: dict[str, Rows] = {}
     for row in sorted(map(_plain, frame(spark, source, bootstrap, topics, isolation).collect()), key=lambda row: row[2:5]):
-        found.setdefault(row[2], []).append(row)
-    return found
+        rows_by_source.setdefault(row[2], []).append(row)
+    return rows_by_source
 
 
 def _plain(row: Any) -> tuple[Any, ...]:

@@ -70,12 +70,12 @@ class Application:
 
 
 def _of_session(session: int) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
+    processes: list[tuple[int, str]] = []
     for directory in Path("/proc").iterdir():
         if not directory.name.isdigit():
             continue
         with suppress(OSError):
             fields = (directory / "stat").read_text().rpartition(")")[2].split()
             if int(fields[3]) == session and fields[0] != "Z":
-                found.append((int(directory.name), (directory / "cmdline").read_text().replace("\0", " ")))
-    return found
+                processes.append((int(directory.name), (directory / "cmdline").read_text().replace("\0", " ")))
+    return processes

@@ -33,12 +33,12 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
 
 def poll_until(consumer: Consumer[Any, Any], count: int) -> list[Any]:
     """At least so many records; fails after a while."""
-    found: list[Any] = []
+    received: list[Any] = []
     deadline = time.monotonic() + DEADLINE_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} records came"
-        found += consumer.poll(1)
-    return found
+    while len(received) < count:
+        assert time.monotonic() < deadline, f"{len(received)} of {count} records came"
+        received += consumer.poll(1)
+    return received
 
 
 def wait_for(consumer: Consumer[Any, Any], condition: Callable[[], T]) -> T:

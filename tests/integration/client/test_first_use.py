@@ -84,8 +84,8 @@ def test_offsets_are_sent_to_a_transaction_with_a_group_id(kafka: EmbeddedBroker
     on_loop(run)
     with Admin(bootstrap_servers=kafka.bootstrap_servers) as admin:
         for group, offset in (("by-id", 7), ("by-id-later", 9)):
-            found = admin.list_consumer_group_offsets(group)[group][P]
-            assert found is not None and found.offset == offset
+            committed = admin.list_consumer_group_offsets(group)[group][P]
+            assert committed is not None and committed.offset == offset
 
 
 def test_a_record_outside_a_transaction_is_refused_with_names_of_python(kafka: EmbeddedBroker) -> None:

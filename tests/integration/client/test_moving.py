@@ -82,7 +82,7 @@ class KafkaPython:
         self._consumer.poll(timeout_ms=50)
 
     def assigned(self) -> set[int]:
-        return {each.partition for each in self._consumer.assignment()}
+        return {assigned.partition for assigned in self._consumer.assignment()}
 
     def commit(self, partition: int, offset: int) -> None:
         self._consumer.commit({kafka.TopicPartition("orders", partition): kafka.OffsetAndMetadata(offset, "", -1)})
@@ -100,7 +100,7 @@ class Confluent:
         self._consumer.poll(0.05)
 
     def assigned(self) -> set[int]:
-        return {each.partition for each in self._consumer.assignment()}
+        return {assigned.partition for assigned in self._consumer.assignment()}
 
     def commit(self, partition: int, offset: int) -> None:
         self._consumer.commit(offsets=[confluent_kafka.TopicPartition("orders", partition, offset)], asynchronous=False)
@@ -126,7 +126,7 @@ def test_a_member_that_joins_shares_the_group_and_goes_on_where_it_was(
             assert consumer.committed(TopicPartition("orders", 1)) == OffsetAndMetadata(7)
 
             def shared() -> bool:
-                mine = {each.partition for each in consumer.assignment()}
+                mine = {assigned.partition for assigned in consumer.assignment()}
                 return bool(mine) and bool(theirs.assigned()) and mine ^ theirs.assigned() == set(range(PARTITIONS))
 
             _until(shared, theirs.turn, lambda: consumer.poll(0.05))
@@ -151,7 +151,7 @@ def test_a_member_of_aiokafka_shares_the_group_with_round_robin(running: Embedde
                 while not mine or mine ^ {each.partition for each in theirs.assignment()} != set(range(PARTITIONS)):
                     await theirs.getmany(timeout_ms=50)
                     await consumer.poll(0.05)
-                    mine = {each.partition for each in consumer.assignment()}
+                    mine = {assigned.partition for assigned in consumer.assignment()}
                 await theirs.stop()
                 while consumer.assignment() != ALL:
                     await consumer.poll(0.05)

@@ -71,8 +71,8 @@ class Confluent:
         kind, number = place(start)
         if kind == "time":
             partitions = [confluent_kafka.TopicPartition(topic, 0, number)]
-            found: list[confluent_kafka.TopicPartition] = consumer.offsets_for_times(partitions, timeout=WAIT_S)
-            return found[0]
+            offsets: list[confluent_kafka.TopicPartition] = consumer.offsets_for_times(partitions, timeout=WAIT_S)
+            return offsets[0]
         return confluent_kafka.TopicPartition(topic, 0, confluent_kafka.OFFSET_BEGINNING if kind == BEGINNING else number)
 
     def _read(self, consumer: confluent_kafka.Consumer, count: int) -> list[Record]:
@@ -187,8 +187,8 @@ class AioKafka:
             if kind == BEGINNING:
                 await consumer.seek_to_beginning(partition)
             else:
-                found = number if kind == "offset" else (await consumer.offsets_for_times({partition: number}))[partition].offset
-                consumer.seek(partition, found)
+                position = number if kind == "offset" else (await consumer.offsets_for_times({partition: number}))[partition].offset
+                consumer.seek(partition, position)
             records: list[Record] = []
             while len(records) < count:
                 batch = await consumer.getmany(timeout_ms=1000, max_records=count - len(records))

@@ -33,10 +33,10 @@ def metadata(broker: BrokerProcess) -> Any:
 
 def all_in_sync(brokers: Iterable[BrokerProcess]) -> bool:
     """Each of them knows all of them, the same controller, and every replica of every partition in sync."""
-    asked = list(brokers)
-    answers = [metadata(broker) for broker in asked]
+    brokers_asked = list(brokers)
+    answers = [metadata(broker) for broker in brokers_asked]
     return len({answer and answer.controller_id for answer in answers}) == 1 and all(
-        answer is not None and _is_whole(answer, {broker.id for broker in asked}) for answer in answers
+        answer is not None and _is_whole(answer, {broker.id for broker in brokers_asked}) for answer in answers
     )
 
 
@@ -82,7 +82,7 @@ class Answers:
     def slowest(self, since: float) -> float:
         """Of the answers since then, and of the question that is not answered yet."""
         waiting, now = self._asked, time.monotonic()
-        done = [answered - asked for asked, answered in reversed(self._took) if answered >= since]
+        done = [answered - began for began, answered in reversed(self._took) if answered >= since]
         return max([*done, now - waiting if waiting is not None else 0.0])
 
     def _ask(self) -> None:

@@ -69,8 +69,8 @@ class Chaos:
         for topic in (LIBRDKAFKA, JAVA):
             described.create(topic, PARTITIONS, min_insync_replicas="2", segment_bytes=str(1 << 20))
         self._until_in_sync()
-        for each in self._librdkafka:
-            each.start()
+        for producer in self._librdkafka:
+            producer.start()
         self._java.start()
         for answers in self._answers.values():
             answers.start()
@@ -79,8 +79,8 @@ class Chaos:
         finally:
             for answers in self._answers.values():
                 answers.stop()
-            for each in self._librdkafka:
-                each.end()
+            for producer in self._librdkafka:
+                producer.end()
             self._java.end()
         self._check()
 
@@ -92,13 +92,13 @@ class Chaos:
             if started > began + 60 * minutes:
                 break
             self.done[what] += 1
-            told = self._fault(what)
+            line = self._fault(what)
             self._until_in_sync()
             self._wait_for_more()
             now = time.monotonic()
-            print(f"{number}: {told}: {now - started:.1f} s; {tally(self.done)} in {now - began:.0f} s", flush=True)
-        for each in self._librdkafka:
-            each.stop()
+            print(f"{number}: {line}: {now - started:.1f} s; {tally(self.done)} in {now - began:.0f} s", flush=True)
+        for producer in self._librdkafka:
+            producer.stop()
         self._java.stop()
 
     def _fault(self, what: str) -> str:
@@ -135,8 +135,8 @@ class Chaos:
             if (each.topic, each.partition) in led:
                 self.failovers[each.topic].append(each.outage(at))
         if led:
-            told = [answers.led_until.get(broker.id, at) for number, answers in self._answers.items() if number != broker.id]
-            self.elections.append(max(0.0, max(told) - at))
+            led_until = [answers.led_until.get(broker.id, at) for number, answers in self._answers.items() if number != broker.id]
+            self.elections.append(max(0.0, max(led_until) - at))
         self._note_answers(at, broker.id)
         return f"kill {broker.id}, leader of {len(led)}{' and controller' if was_controller else ''}"
 

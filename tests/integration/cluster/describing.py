@@ -52,8 +52,8 @@ class Description:
         return self._metadata().controller_id
 
     def _partition(self, topic: str, partition: int) -> tuple[int, list[int]]:
-        found = self._metadata(topic).topics[topic].partitions.get(partition)
-        return (-1, []) if found is None else (found.leader, found.isrs)
+        description = self._metadata(topic).topics[topic].partitions.get(partition)
+        return (-1, []) if description is None else (description.leader, description.isrs)
 
     def _metadata(self, topic: str | None = None) -> ClusterMetadata:
         """Of the topic, or of all. Asked again while no broker answers: the one that was asked may be dead, or the machine busy."""

@@ -33,11 +33,11 @@ class Written:
 
     def wait_for_more(self, count: int, timeout_s: float = 60) -> None:
         """Until so many more have been acknowledged than now."""
-        wanted = len(self.values) + count
+        target = len(self.values) + count
         deadline = time.monotonic() + timeout_s
-        while len(self.values) < wanted:
-            told = f"{self.topic}-{self.partition}: {len(self.values)} records acknowledged, {wanted} awaited"
-            assert time.monotonic() < deadline, f"{told}; failures: {self.failures[:3]}"
+        while len(self.values) < target:
+            summary = f"{self.topic}-{self.partition}: {len(self.values)} records acknowledged, {target} awaited"
+            assert time.monotonic() < deadline, f"{summary}; failures: {self.failures[:3]}"
             time.sleep(0.01)
 
     def outage(self, since: float) -> float:
@@ -164,13 +164,13 @@ def consumed(bootstrap: str, topic: str, count: int, partition: int = 0) -> list
         {"bootstrap.servers": bootstrap, "group.id": "check", "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
     )
     consumer.assign([TopicPartition(topic, partition, 0)])
-    found: list[tuple[int, bytes]] = []
+    records: list[tuple[int, bytes]] = []
     deadline = time.monotonic() + 60
     try:
-        while len(found) < count and time.monotonic() < deadline:
+        while len(records) < count and time.monotonic() < deadline:
             for message in consumer.consume(500, timeout=0.5):
                 assert message.error() is None, message.error()
-                found.append((message.offset() or 0, message.value() or b""))
+                records.append((message.offset() or 0, message.value() or b""))
     finally:
         consumer.close()
-    return found
+    return records

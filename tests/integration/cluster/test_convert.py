@@ -96,8 +96,8 @@ def read(bootstrap: str) -> Contents:
 
 def committed(bootstrap: str) -> dict[Partition, int]:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])[GROUP].result(timeout=DEADLINE_S)
-    return {(each.topic, each.partition): each.offset for each in found.topic_partitions or []}
+    offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])[GROUP].result(timeout=DEADLINE_S)
+    return {(committed.topic, committed.partition): committed.offset for committed in offsets.topic_partitions or []}
 
 
 def commit(bootstrap: str, offset: int) -> None:
@@ -109,14 +109,14 @@ def commit(bootstrap: str, offset: int) -> None:
 def read_lasting(bootstrap: str) -> Contents:
     """The same, but of the compacted topic only the last record of each key: the cleaner may take the others at any time."""
     contents = read(bootstrap)
-    low, high, found = contents["latest", 0]
-    contents["latest", 0] = low, high, sorted({key: (offset, key, value, at) for offset, key, value, at in found}.values())
+    low, high, records = contents["latest", 0]
+    contents["latest", 0] = low, high, sorted({key: (offset, key, value, at) for offset, key, value, at in records}.values())
     return contents
 
 
 def is_compacted(bootstrap: str) -> bool:
-    low, high, found = read(bootstrap)["latest", 0]
-    return len(found) < high - low
+    low, high, records = read(bootstrap)["latest", 0]
+    return len(records) < high - low
 
 
 def fill(bootstrap: str) -> None:
@@ -147,7 +147,7 @@ def test_one_broker_becomes_three_and_one_again_with_all_that_was_acknowledged(t
     with running(data, ["--brokers", "3"], BAD) as bootstrap:
         described = Description(bootstrap)
         everything = [*((topic, number) for topic, count in TOPICS.items() for number in range(count)), ("__transaction_state", 0)]
-        until(lambda: all(described.isr(*each) == {1, 2, 3} for each in everything), "all replicas in sync")
+        until(lambda: all(described.isr(*place) == {1, 2, 3} for place in everything), "all replicas in sync")
         assert read_lasting(bootstrap) == before and committed(bootstrap) == groups
         write(bootstrap, "third")
         write_transactions(bootstrap, "third")

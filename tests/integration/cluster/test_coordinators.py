@@ -20,14 +20,14 @@ def described(three: Cluster) -> Description:
 
 
 def read(consumer: Consumer, count: int) -> list[bytes]:
-    found: list[bytes] = []
+    values: list[bytes] = []
     deadline = time.monotonic() + TIMEOUT_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} records after {TIMEOUT_S} s"
+    while len(values) < count:
+        assert time.monotonic() < deadline, f"{len(values)} of {count} records after {TIMEOUT_S} s"
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:
-            found.append(message.value() or b"")
-    return found
+            values.append(message.value() or b"")
+    return values
 
 
 def write(three: Cluster, topic: str, values: Iterator[int], count: int) -> None:
@@ -63,7 +63,7 @@ def test_a_group_goes_on_where_it_was_when_its_coordinator_dies(three: Cluster, 
     consumer.close()
     again = Consumer(settings)
     committed = again.committed([TopicPartition("t", number) for number in range(2)], timeout=30)
-    assert sum(each.offset for each in committed) == 30
+    assert sum(offset.offset for offset in committed) == 30
     again.close()
     assert three.tracebacks() == []
 

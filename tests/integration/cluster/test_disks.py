@@ -156,7 +156,7 @@ def check_tools(three: Cluster, lost: Disk, kept: Disk, on_lost: list[int], caps
     ours, kafkas = errors_in(capsys.readouterr().out), errors_in(kafka.run(LOG_DIRS, describe).out)
     assert ours == kafkas == {str(lost.path / "data"): True, str(kept.path / "data"): False}
     cli.main(["status", *bootstrap, "--json"])
-    problems = [each["text"] for each in json.loads(capsys.readouterr().out)["problems"]]
+    problems = [problem["text"] for problem in json.loads(capsys.readouterr().out)["problems"]]
     assert any(str(lost.path / "data") in text and "is offline" in text for text in problems), problems
     cli.main(["kafka-topics", *bootstrap, "--describe", "--under-replicated-partitions", "--topic", TOPIC])
     lines = [line for line in capsys.readouterr().out.splitlines() if "Partition: " in line]
@@ -166,7 +166,7 @@ def check_tools(three: Cluster, lost: Disk, kept: Disk, on_lost: list[int], caps
 def errors_in(output: str) -> dict[str, bool]:
     """By log directory whether the tool shows KAFKA_STORAGE_ERROR for it."""
     (broker,) = json.loads(output.splitlines()[-1])["brokers"]
-    return {each["logDir"]: "KafkaStorageException" in (each["error"] or "") for each in broker["logDirs"]}
+    return {log_dir["logDir"]: "KafkaStorageException" in (log_dir["error"] or "") for log_dir in broker["logDirs"]}
 
 
 def check_records(three: Cluster, written: list[Acknowledged], reader: GroupReader) -> None:

@@ -16,11 +16,11 @@ def check_everything_is_there(three: Cluster, topic: str, written: Written) -> N
     """Each acknowledged record once and in order, for a consumer and in the files of every broker, which hold the same."""
     assert written.failures == []
     until(lambda: len({segment_bytes(broker.data, topic) for broker in three.brokers.values()}) == 1, "the same in all files")
-    wanted = sorted(written.values)
+    expected = sorted(written.values)
     for broker in three.brokers.values():
-        assert in_files(broker.data, topic) == wanted
-    assert consumed(three.bootstrap, topic, len(wanted)) == wanted
-    assert [value for _, value in wanted] == [f"value-{number}".encode() for number in range(len(wanted))]
+        assert in_files(broker.data, topic) == expected
+    assert consumed(three.bootstrap, topic, len(expected)) == expected
+    assert [value for _, value in expected] == [f"value-{number}".encode() for number in range(len(expected))]
 
 
 def test_a_killed_leader_loses_nothing_and_catches_up_when_it_is_back(three: Cluster) -> None:

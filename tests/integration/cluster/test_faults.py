@@ -102,9 +102,9 @@ def written(machines: Machines) -> Generator[Acknowledged, None, None]:
     written.stop()
     assert written.failures == []
     until(lambda: len({segment_bytes(broker.data, topic) for broker in machines.brokers.values()}) == 1, "the same in all files")
-    wanted = sorted(written.values)
-    assert in_files(machines.brokers[1].data, topic) == wanted
-    assert [value for _, value in wanted] == [f"value-{number}".encode() for number in range(len(wanted))]
+    expected = sorted(written.values)
+    assert in_files(machines.brokers[1].data, topic) == expected
+    assert [value for _, value in expected] == [f"value-{number}".encode() for number in range(len(expected))]
     assert machines.three.tracebacks() == []
 
 

@@ -67,7 +67,7 @@ class Story:
         return AdminClient({"bootstrap.servers": self.cluster.bootstrap})
 
     def create(self, topic: str, assignment: Sequence[Sequence[int]] = ((1, 2, 3), (3, 1, 2))) -> None:
-        new = NewTopic(topic, len(assignment), replica_assignment=[list(each) for each in assignment])
+        new = NewTopic(topic, len(assignment), replica_assignment=[list(replicas) for replicas in assignment])
         admin = self._admin()
         admin.create_topics([new], request_timeout=60)[topic].result(timeout=60)
         for number in range(len(assignment)):
@@ -216,7 +216,7 @@ def hand_over(mixed: Cluster, described: Description, *brokers: int) -> None:
 def check_nodes_have_the_same_shape(address: str) -> None:
     """What a broker of ours says of itself, and what our controller has written of topics, beside Kafka's: the same keys in order."""
     pairs = [("/brokers/ids/1", f"/brokers/ids/{KAFKA}")]
-    pairs += [(f"/{each}/topics/ours", f"/{each}/topics/kafkas") for each in ("brokers", "config")]
+    pairs += [(f"/{znode}/topics/ours", f"/{znode}/topics/kafkas") for znode in ("brokers", "config")]
     pairs.append(("/brokers/topics/ours/partitions/0/state", "/brokers/topics/kafkas/partitions/1/state"))
     read = asyncio.run(nodes(address, [path for pair in pairs for path in pair]))
     for ours, kafkas in pairs:
@@ -227,14 +227,14 @@ async def nodes(address: str, paths: Sequence[str]) -> dict[str, bytes]:
     tree = TreeClient(ZooKeeperTree(ZooKeeperOptions(parse(address))), lambda: None)
     await tree.connect()
     try:
-        found = {path: await tree.get(path) for path in paths}
+        contents = {path: await tree.get(path) for path in paths}
     finally:
         await tree.close()
-    return {path: node.data or b"" for path, node in found.items() if node is not None}
+    return {path: node.data or b"" for path, node in contents.items() if node is not None}
 
 
 def shape(value: object) -> object:
     """Types for values; which features there are is each broker's own affair."""
     if isinstance(value, dict):
         return [(key, "features" if key == "features" else shape(each)) for key, each in value.items()]
-    return [shape(each) for each in value] if isinstance(value, list) else type(value).__name__
+    return [shape(element) for element in value] if isinstance(value, list) else type(value).__name__

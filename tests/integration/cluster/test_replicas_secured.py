@@ -119,12 +119,12 @@ def write(client: dict[str, str], numbers: range) -> None:
 def read(client: dict[str, str], count: int) -> list[int]:
     consumer = Consumer({**client, "group.id": "check", "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition("t", number, 0) for number in range(3)])
-    found: list[int] = []
+    lengths: list[int] = []
     deadline = time.monotonic() + START_TIMEOUT_S
-    while len(found) < count and time.monotonic() < deadline:
-        found += [int(message.value() or b"") for message in consumer.consume(500, timeout=0.5) if message.error() is None]
+    while len(lengths) < count and time.monotonic() < deadline:
+        lengths += [int(message.value() or b"") for message in consumer.consume(500, timeout=0.5) if message.error() is None]
     consumer.close()
-    return sorted(found)
+    return sorted(lengths)
 
 
 async def check_nodes_are_closed(address: str) -> None:

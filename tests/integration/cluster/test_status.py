@@ -23,4 +23,4 @@ def test_a_broker_that_was_killed_is_down_while_the_cluster_still_names_it(tmp_p
         health = json.loads(capsys.readouterr().out)
     assert (code, health["status"]) == (2, "CRITICAL")
     assert [broker["isDown"] for broker in health["brokers"]] == [False, False, True]
-    assert f"broker 3 is down: {three.brokers[3].address} refuses connections" in [each["text"] for each in health["problems"]]
+    assert f"broker 3 is down: {three.brokers[3].address} refuses connections" in [problem["text"] for problem in health["problems"]]

@@ -27,9 +27,9 @@ def said(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[str, 
 def _told(directory: Path) -> dict[str, str]:
     (directory / "zookeeper").mkdir()
     with zookeeper.running(directory / "zookeeper", TICK_MS) as ensemble, cluster.running(directory, ensemble.address, SETTINGS) as ours:
-        found = told(ours, directory)
+        printed = told(ours, directory)
         assert ours.tracebacks() == []
-    return found
+    return printed
 
 
 @pytest.mark.parametrize("name", KAFKA)

@@ -30,14 +30,14 @@ def read(bootstrap: str, group: str, count: int) -> list[int]:
         {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "isolation.level": "read_committed"}
     )
     consumer.subscribe(["t"])
-    found: list[int] = []
+    ports: list[int] = []
     deadline = time.monotonic() + READ_TIMEOUT_S
-    while len(found) < count and time.monotonic() < deadline:
+    while len(ports) < count and time.monotonic() < deadline:
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
-            found.append(int(message.value() or b""))
+            ports.append(int(message.value() or b""))
     consumer.close()
-    return sorted(found)
+    return sorted(ports)
 
 
 def test_three_brokers_in_one_process_are_a_cluster_and_keep_what_they_have(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ class Story:
         def all_know() -> bool:
             return all(
                 all(known.get(name, NOWHERE).leader == leader for name, leader in (leaders or {}).items())
-                and all(known.get(name, NOWHERE).isr == wanted for name, wanted in (isr or {}).items())
+                and all(known.get(name, NOWHERE).isr == expected_isr for name, expected_isr in (isr or {}).items())
                 for known in map(known_to, self._running().values())
             )
 
@@ -281,7 +281,7 @@ def settled(said: str) -> str:
     errors: ours is that of Kafka 4.2, which has no ZooKeeper)."""
     said = VERSION_DEPENDENT.sub("", said)
     said = re.sub(r"(errors\.\w+Exception): .*", r"\1", said)
-    said = re.sub(r"(for partitions?:? )(\w+-\d(?:, \w+-\d)+)", lambda found: found[1] + ", ".join(sorted(found[2].split(", "))), said)
+    said = re.sub(r"(for partitions?:? )(\w+-\d(?:, \w+-\d)+)", lambda match: match[1] + ", ".join(sorted(match[2].split(", "))), said)
     return re.sub(r"(?s)(Proposed partition reassignment configuration\n).*", r"\1A PLAN", said)
 
 

@@ -153,13 +153,13 @@ class WireProducer:
         return builder.build()
 
     async def _find(self, kind: int, key: str) -> str:
-        found = await self._patiently(
+        coordinator = await self._patiently(
             self._bootstrap,
             FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]),
             _STARTING,
             lambda answer: answer.coordinators[0].error_code,
         )
-        return f"{found.coordinators[0].host}:{found.coordinators[0].port}"
+        return f"{coordinator.coordinators[0].host}:{coordinator.coordinators[0].port}"
 
     async def _patiently(self, address: str, request: Message, passing: frozenset[ErrorCode], error_of: Callable[[Any], int]) -> Any:
         """The answer, asked for again while the error is one that passes."""

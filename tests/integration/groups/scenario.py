@@ -161,8 +161,8 @@ def wait_until_committed(members: Members, seat: Seat) -> None:
     last = {partition: end - 1 for partition, end in ends.items() if end}
 
     def all_read() -> bool:
-        told = {(partition, offset) for member in members.all for partition, _, offset in member.told.reads}
-        return all(record in told for record in last.items())
+        positions = {(partition, offset) for member in members.all for partition, _, offset in member.told.reads}
+        return all(record in positions for record in last.items())
 
     members.wait("all records are read", all_read, WAIT_S)
     deadline = time.monotonic() + WAIT_S

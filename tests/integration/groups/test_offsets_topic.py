@@ -59,7 +59,7 @@ def records_of(dump: str) -> dict[str, list[tuple[str, str]]]:
 
 def partitions_of(dump: str) -> dict[str, int]:
     """By group the partition of the offsets topic in which its records are; console-consumer makes up names."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for part in re.split(r"^Dumping .*__consumer_offsets-(?=\d+/)", dump, flags=re.MULTILINE)[1:]:
-        found |= {group: int(part.partition("/")[0]) for group in GROUP.findall(part) if not group.startswith("console-consumer-")}
-    return found
+        counts |= {group: int(part.partition("/")[0]) for group in GROUP.findall(part) if not group.startswith("console-consumer-")}
+    return counts

@@ -70,6 +70,6 @@ def test_a_retry_of_another_than_the_last_batch_is_out_of_order_after_a_kill(
         assert [produce(broker, producer, sequence) for sequence in range(BATCHES)] == [ErrorCode.NONE] * BATCHES
         assert [produce(broker, producer, sequence) for sequence in range(BATCHES)] == [ErrorCode.NONE] * BATCHES  # as retries
         broker.kill_and_start()
-        found = [produce(broker, producer, sequence) for sequence in range(BATCHES + 1)]
-        assert found == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * (BATCHES - 1) + [ErrorCode.NONE] * 2
+        outcomes = [produce(broker, producer, sequence) for sequence in range(BATCHES + 1)]
+        assert outcomes == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * (BATCHES - 1) + [ErrorCode.NONE] * 2
         assert topics.values(broker.bootstrap, TOPIC, 1, topics.COMMITTED) == [[str(sequence) for sequence in range(BATCHES + 1)]]

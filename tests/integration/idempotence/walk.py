@@ -92,9 +92,9 @@ class Teller:
         """What readers see now; not taken down."""
         kept = len(self.lines)
         self.look([1, 1 << 20], [])
-        found = self.lines[kept:]
+        new_lines = self.lines[kept:]
         del self.lines[kept:]
-        return found
+        return new_lines
 
     def producers(self) -> Any:
         return self.ask(DescribeProducersRequest([TopicRequest(self.topic, [0])]), 0).topics[0].partitions[0].active_producers

@@ -79,9 +79,9 @@ def beans_of_ours(url: str) -> Beans:
     for family in our_families():
         shown[names_of(family)[-1][0] if family.kind is Kind.HISTOGRAM else names_of(family)[0][0]] = family
     for name, labels, value in samples(text_of(url)):
-        found = shown.get(name)
-        if found is not None:
-            beans.add(name_of(found), found.kind.value, labels, value)
+        shown_bean = shown.get(name)
+        if shown_bean is not None:
+            beans.add(name_of(shown_bean), shown_bean.kind.value, labels, value)
     return beans
 
 
@@ -102,11 +102,11 @@ def text_of(url: str) -> str:
 
 def samples(text: str) -> list[tuple[str, dict[str, str], float]]:
     """Name, labels and value of each line."""
-    found = []
+    differing = []
     for line in text.splitlines():
         if line and not line.startswith("#"):
             head, _, value = line.rpartition(" ")
             name, _, rest = head.partition("{")
             labels = {label: quoted.replace('\\"', '"').replace("\\\\", "\\") for label, quoted in _SAMPLE.findall(rest)}
-            found.append((name, labels, float(value)))
-    return found
+            differing.append((name, labels, float(value)))
+    return differing

@@ -51,8 +51,8 @@ class World:
     def lines(self) -> list[str]:
         acls = [_line("acl", *_words(binding)) for binding in self.bindings]
         words = [(principal, host, operation.name, kind.name, name) for principal, host, operation, kind, name in self.requests]
-        asked = [line for word in words for line in (_line("one", *word), _line("any", *word[:4]))]
-        return [*acls, _line("world", self.allow_everyone), *asked]
+        questions = [line for word in words for line in (_line("one", *word), _line("any", *word[:4]))]
+        return [*acls, _line("world", self.allow_everyone), *questions]
 
     def decisions(self) -> list[bool]:
         properties = {"super.users": "User:super", "allow.everyone.if.no.acl.found": self.allow_everyone}

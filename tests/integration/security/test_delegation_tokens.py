@@ -58,7 +58,7 @@ def both(directory: Path) -> Generator[dict[str, dict[str, Target]], None, None]
     """By broker and listener."""
     with ExitStack() as sockets:
         made = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(5)]
-        plain, sasl, controller, our_plain, our_sasl = (each.getsockname()[1] for each in made)
+        plain, sasl, controller, our_plain, our_sasl = (listener_socket.getsockname()[1] for listener_socket in made)
     theirs, ours = directory / "kafka", directory / "ours"
     for path in (theirs, ours, ours / "data"):
         path.mkdir()

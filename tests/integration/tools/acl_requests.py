@@ -94,7 +94,7 @@ def ask(name: str, bootstrap: str) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, list):
-        texts = [_text(each) for each in value]
+        texts = [_text(element) for element in value]
         is_set = any(text.startswith(("AclDescription", "DescribeAclsResource", "DeleteAclsMatchingAcl")) for text in texts)
         return f"[{', '.join(sorted(texts) if is_set else texts)}]"
     if isinstance(value, Message):

@@ -38,7 +38,7 @@ def _run(directory: Path) -> dict[str, list[str]]:
             for name in elections.ELECTIONS:
                 printed[name] = [elections.ask(name, ours), elections.ask(name, theirs)]
             for name in reassignments.REASSIGNMENTS:
-                printed[name] = [reassignments.ask(name, each, number) for each in (ours, theirs)]
+                printed[name] = [reassignments.ask(name, broker, number) for broker in (ours, theirs)]
             for name in acl_requests.REQUESTS:
                 printed[name] = [acl_requests.ask(name, each) for each in (ours, theirs)]
             return printed

@@ -580,19 +580,19 @@ _OLD_STYLE = "e2e-latency"  # takes a single word for the beginning of its old a
 
 def _usage() -> list[Command]:
     """What every tool answers to nothing, to what it does not know, and to questions about itself; no broker is asked."""
-    found = []
+    variants = []
     for tool in JAVA:
-        asked = {"an option that there is not": "--nothing", "its version": "--version"}
+        questions = {"an option that there is not": "--nothing", "its version": "--version"}
         if tool in _PARSED_OTHERWISE:  # by a library that ends the JVM
-            found += [run(f"{tool}: {name}", words, bare=True, brokers=KAFKA_ONLY, ends_jvm=True) for name, words in asked.items()]
+            variants += [run(f"{tool}: {name}", words, bare=True, brokers=KAFKA_ONLY, ends_jvm=True) for name, words in questions.items()]
             continue
-        asked |= {"nothing at all": "", "its help": "--help"}
+        questions |= {"nothing at all": "", "its help": "--help"}
         if tool in (_OLD_STYLE, "streams-application-reset"):
-            del asked["its help"]
+            del questions["its help"]
         if tool == _OLD_STYLE:
-            del asked["its version"]
-        found += [run(f"{tool}: {name}", words, bare=True, brokers=KAFKA_ONLY) for name, words in asked.items()]
-    return found
+            del questions["its version"]
+        variants += [run(f"{tool}: {name}", words, bare=True, brokers=KAFKA_ONLY) for name, words in questions.items()]
+    return variants
 
 
 ELECTIONS = _elections()

@@ -143,9 +143,9 @@ def _without_traces(text: str) -> str:
             if lines[index].startswith("Caused by: "):
                 cause = lines[index]
             index += 1
-        told = next((line for line in reversed(kept) if line.strip()), "")
-        if told and (header.endswith(told) or _message(header) in told):
-            if cause != header and _message(cause.removeprefix("Caused by: ")) not in told:
+        last_line = next((line for line in reversed(kept) if line.strip()), "")
+        if last_line and (header.endswith(last_line) or _message(header) in last_line):
+            if cause != header and _message(cause.removeprefix("Caused by: ")) not in last_line:
                 kept.append(cause)
             if index < len(lines) and not lines[index]:
                 index += 1

@@ -55,7 +55,7 @@ def secured_kafka(directory: Path) -> Generator[dict[str, Target], None, None]:
     """By listener: the plain one, where everybody is a super user, the one where users log in, and the controller's."""
     with ExitStack() as sockets:
         made = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
-        plain, controller, sasl = (each.getsockname()[1] for each in made)
+        plain, controller, sasl = (listener_socket.getsockname()[1] for listener_socket in made)
     addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}"
     settings = {
         "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
@@ -134,7 +134,7 @@ def _wait_for_moves(target: Target) -> None:
 
         def settled() -> bool:
             dirs = admin.describe_log_dirs([BROKER_ID])[BROKER_ID].values()
-            return not any(info.is_future for found in dirs for info in found.replica_infos.values())
+            return not any(info.is_future for log_dir in dirs for info in log_dir.replica_infos.values())
 
         _wait_until(settled)
 
@@ -177,5 +177,5 @@ def test_rules_are_removed_only_after_a_yes(secured: dict[str, list[str]]) -> No
 def masked(text: str, *, any_order: bool) -> str:
     for pattern, word in MASKS:
         text = pattern.sub(word, text)
-    text = OPERATIONS.sub(lambda found: str(sorted(found[0].strip("[]").split(", "))), text).rstrip()
+    text = OPERATIONS.sub(lambda match: str(sorted(match[0].strip("[]").split(", "))), text).rstrip()
     return "\n".join(sorted(text.split("\n"))) if any_order else text

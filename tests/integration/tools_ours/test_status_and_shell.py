@@ -45,7 +45,7 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             tool("console-producer", *at, "--topic", "seen", stdin="a\nb\nc\nd\ne\n"),
             tool("consumer-groups", *at, "--group", "late", "--reset-offsets", "--to-offset", "2", "--topic", "seen", "--execute"),
         ]
-        assert [each.code for each in made] == [0, 0, 0], made
+        assert [process.code for process in made] == [0, 0, 0], made
         yield Running(bootstrap, data)
 
 
@@ -56,7 +56,7 @@ def test_status_counts_what_there_is(running: Running) -> None:
     assert health["status"] == "HEALTHY"
     assert health["problems"] == []
     assert health["controller"] == 1
-    assert [each["id"] for each in health["brokers"]] == [1]
+    assert [broker["id"] for broker in health["brokers"]] == [1]
     assert health["topics"] - health["internalTopics"] == 1
     assert health["partitions"] == health["replicas"] == health["brokers"][0]["leads"]
     assert health["features"]["group.version"] == "1"
@@ -77,7 +77,7 @@ def test_more_in_sync_replicas_than_there_are_replicas_are_not_asked_for(running
 
 def test_status_shows_how_far_a_group_is_behind(running: Running) -> None:
     health = json.loads(tool("status", "--bootstrap-server", running.bootstrap, "--json").out)
-    (group,) = [each for each in health["groups"] if each["name"] == "late"]
+    (group,) = [listed for listed in health["groups"] if listed["name"] == "late"]
     assert group == {"name": "late", "type": "Classic", "state": "Empty", "members": 0, "lag": 3}
 
 

@@ -79,7 +79,7 @@ NAMES = [f"kafka: {command.name}" for stage in stages() for command in stage if 
 def two_brokers(directory: Path) -> Generator[Target, None, None]:
     with ExitStack() as sockets:
         made = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
-        controller, first, second = (each.getsockname()[1] for each in made)
+        controller, first, second = (listener_socket.getsockname()[1] for listener_socket in made)
     jars = kafka.available(kafka.prepare)
     files = [directory / "1.properties", directory / "2.properties"]
     for number, (file, port) in enumerate(zip(files, (first, second), strict=True), 1):
@@ -166,5 +166,5 @@ def test_status_knows_both_brokers(moving: dict[str, list[str]]) -> None:
     health = json.loads(printed)
     assert (code, health["status"]) == ("0", "HEALTHY")
     assert health["controller"] == 1
-    assert [each["id"] for each in health["brokers"]] == [1, 2]
+    assert [broker["id"] for broker in health["brokers"]] == [1, 2]
     assert sum(each["replicas"] for each in health["brokers"]) == health["replicas"] == health["partitions"] + 2

@@ -66,18 +66,18 @@ def _run(directory: Path) -> dict[str, list[list[str]]]:
     with zookeeper.running(directory / "data") as server, java(jars) as jvm:
         targets = {who: Target(f"{server.address}/{who}", 0, directory) for who in ("theirs", "ours")}
         nodes: Mapping[str, str | None] = dict.fromkeys(paths.PERSISTENT_PATHS, "") | SEED
-        found: dict[str, list[list[str]]] = {}
+        outputs: dict[str, list[list[str]]] = {}
         for commands, change in ((BEFORE_MOVE, nodes), (AFTER_MOVE, MOVED)):
             for target in targets.values():
                 _on_tree(target.bootstrap, partial(_write, nodes=change))
             for command in commands:
                 outcomes = []
                 for who, target in targets.items():
-                    asked = placed(command, target, who)
-                    text = run_java(jvm, JAVA[command.tool], asked, target) if who == "theirs" else run_ours(asked, target)
+                    arguments = placed(command, target, who)
+                    text = run_java(jvm, JAVA[command.tool], arguments, target) if who == "theirs" else run_ours(arguments, target)
                     outcomes.append([_settled(comparable(text, command, target)), *_on_tree(target.bootstrap, _dump)])
-                found[command.name] = outcomes
-        return found
+                outputs[command.name] = outcomes
+        return outputs
 
 
 def _on_tree(address: str, work: Callable[[TreeClient], Awaitable[R]]) -> R:
@@ -110,7 +110,9 @@ async def _dump(tree: TreeClient) -> list[str]:
         nodes = await tree.handle([GetData(path) for path in level])
         lines += [f"{path} v{node.value.stat.version} {_shown(path, node.value.data)}" for path, node in zip(level, nodes, strict=True)]
         children = await tree.handle([GetChildren(path) for path in level])
-        level = [f"{path.rstrip('/')}/{name}" for path, found in zip(level, children, strict=True) for name in found.value.names]
+        level = [
+            f"{path.rstrip('/')}/{name}" for path, names_below in zip(level, children, strict=True) for name in names_below.value.names
+        ]
     return sorted(lines)
 
 

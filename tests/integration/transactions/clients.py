@@ -157,8 +157,8 @@ class JavaClient:
         return [value for value in self.tell("read", isolation, topic, str(partition)) if value]
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
-        found = self.tell("committed", group, topic, str(partition))[0]
-        return int(found) if found else None
+        committed = self.tell("committed", group, topic, str(partition))[0]
+        return int(committed) if committed else None
 
     def tell(self, *words: str) -> list[str]:
         assert self._jvm.stdin is not None and self._jvm.stdout is not None

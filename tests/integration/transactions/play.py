@@ -122,8 +122,8 @@ class Play:
         version: int = 3,
         again: bool = True,
     ) -> Any:
-        wanted = topics if topics is not None else {self.topic: list(partitions)}
-        listed = [AddPartitionsToTxnTopic(name, numbers) for name, numbers in wanted.items()]
+        partitions_by_topic = topics if topics is not None else {self.topic: list(partitions)}
+        listed = [AddPartitionsToTxnTopic(name, numbers) for name, numbers in partitions_by_topic.items()]
         if version < 4:
             return self.ask(AddPartitionsToTxnRequest([], who.transactional_id or "", who.id, who.epoch, listed), version, again=again)
         return self.add_many([AddPartitionsToTxnTransaction(who.transactional_id or "", who.id, who.epoch, False, listed)], version, again)
@@ -236,7 +236,7 @@ class Play:
                 for transaction_state in answer.transaction_states
                 if transaction_state.transactional_id.startswith(f"{self.topic}-")
             ),
-            key=lambda each: str(each.transactional_id),
+            key=lambda state: str(state.transactional_id),
         )
         self.tell(f"ListTransactions v{version}: {text_of(answer, self._names)}")
 
@@ -268,8 +268,8 @@ class Play:
 
     def offsets(self, group: str = "group", *, stable: bool = False) -> Any:
         topics = OffsetFetchRequestTopics(self.topic, Uuid.ZERO, list(range(PARTITIONS)))
-        asked = OffsetFetchRequestGroup(self.group(group), topics=[topics])
-        return self.ask(OffsetFetchRequest(groups=[asked], require_stable=stable), 8)
+        group_asked = OffsetFetchRequestGroup(self.group(group), topics=[topics])
+        return self.ask(OffsetFetchRequest(groups=[group_asked], require_stable=stable), 8)
 
     def topic_id(self) -> Uuid:
         metadata_request = MetadataRequest([MetadataRequestTopic(name=self.topic)], allow_auto_topic_creation=False)

@@ -60,7 +60,7 @@ def states_of(dump: str) -> dict[str, list[tuple[str, str]]]:
 
 def partitions_of(dump: str) -> dict[str, int]:
     """By transactional id the partition of the log in which its states are."""
-    found: dict[str, int] = {}
+    lines_by_id: dict[str, int] = {}
     for part in re.split(r"^Dumping .*__transaction_state-(?=\d+/)", dump, flags=re.MULTILINE)[1:]:
-        found |= {each: int(part.partition("/")[0]) for each in ID.findall(part)}
-    return found
+        lines_by_id |= {transactional_id: int(part.partition("/")[0]) for transactional_id in ID.findall(part)}
+    return lines_by_id

@@ -67,8 +67,8 @@ class Names:
 def error_codes(answer: Any) -> Iterable[int]:
     """All codes in an answer, however deep."""
     if isinstance(answer, list):
-        for each in answer:
-            yield from error_codes(each)
+        for element in answer:
+            yield from error_codes(element)
     elif isinstance(answer, Message):
         for name in answer.field_names():
             value = getattr(answer, name)
@@ -81,7 +81,7 @@ def error_codes(answer: Any) -> Iterable[int]:
 def text_of(answer: Any, names: Names) -> str:
     """An answer as comparable text: `name=value` of each field that is not at its default."""
     if isinstance(answer, list):
-        return "[" + ", ".join(text_of(each, names) for each in answer) + "]"
+        return "[" + ", ".join(text_of(element, names) for element in answer) + "]"
     if not isinstance(answer, Message):
         return repr(answer)
     default = type(answer)()

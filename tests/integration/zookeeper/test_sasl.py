@@ -68,6 +68,6 @@ async def test_a_session_authenticates_again_on_its_next_connection(brokers: Zoo
         assert link is not None
         link.end()
         await until(lambda: client.session.state is SessionState.CONNECTING)
-        asked = asyncio.ensure_future(client.session.handle([GetData("/config/users"), Create("/later")]))
-        assert [response.error for response in await asked] == [None, None]
+        pending = asyncio.ensure_future(client.session.handle([GetData("/config/users"), Create("/later")]))
+        assert [response.error for response in await pending] == [None, None]
         await until(lambda: client.events)

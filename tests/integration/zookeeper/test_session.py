@@ -68,9 +68,9 @@ async def test_what_one_session_writes_another_reads(options: ZooKeeperOptions) 
 async def test_many_requests_are_answered_in_their_order(options: ZooKeeperOptions) -> None:
     async with connected(options) as client:
         made = await client.session.handle([Create(f"/{number}", b"%d" % number) for number in range(500)])
-        assert [each.value.path for each in made] == [f"/{number}" for number in range(500)]
-        found = await client.session.handle([GetData(f"/{number}") for number in range(500)])
-        assert [each.value.data for each in found] == [b"%d" % number for number in range(500)]
+        assert [created.value.path for created in made] == [f"/{number}" for number in range(500)]
+        responses = await client.session.handle([GetData(f"/{number}") for number in range(500)])
+        assert [each.value.data for each in responses] == [b"%d" % number for number in range(500)]
 
 
 async def test_a_chroot_is_made_and_hides_the_rest(zookeeper: ZooKeeper, options: ZooKeeperOptions) -> None:
@@ -123,10 +123,10 @@ async def test_requests_that_wait_when_the_session_expires_are_answered(options:
         client.session._servers = [Server("127.0.0.1", 1)]  # it cannot come back yet
         link.end()
         await until(lambda: client.session.state is SessionState.CONNECTING)
-        asked = asyncio.ensure_future(client.session.handle([Exists("/a")]))
+        pending = asyncio.ensure_future(client.session.handle([Exists("/a")]))
         await expire(client.session)
         client.session._servers = list(options.ensemble.servers)
-        assert isinstance((await asked)[0].error, SessionExpired)
+        assert isinstance((await pending)[0].error, SessionExpired)
 
 
 async def test_a_session_outlives_its_server_and_hears_what_it_missed(mortal: ZooKeeper) -> None:
@@ -136,14 +136,14 @@ async def test_a_session_outlives_its_server_and_hears_what_it_missed(mortal: Zo
         await client.session.handle([GetData("/a", watch=True), Exists("/b", watch=True), GetChildren("/", watch=True)])
         mortal.kill()
         await until(lambda: client.session.state is SessionState.CONNECTING)
-        asked = asyncio.ensure_future(client.session.handle([Exists("/mine")]))
+        pending = asyncio.ensure_future(client.session.handle([Exists("/mine")]))
         client.session._servers = [Server("127.0.0.1", 1)]  # it cannot come back yet
         mortal.start()
         async with connected(options) as other:
             await other.session.handle([SetData("/a", b"meanwhile"), Create("/b")])
-        assert not asked.done()
+        assert not pending.done()
         client.session._servers = list(options.ensemble.servers)
-        stat = (await asked)[0].value
+        stat = (await pending)[0].value
         assert stat is not None and stat.ephemeral_owner == client.session.session_id
         await until(lambda: len(client.events) == 3)
         assert set(client.events) == {
@@ -156,10 +156,10 @@ async def test_a_session_outlives_its_server_and_hears_what_it_missed(mortal: Zo
 async def test_what_was_not_answered_is_asked_again(mortal: ZooKeeper) -> None:
     async with connected(options_of(mortal)) as client:
         mortal.pause()
-        asked = asyncio.ensure_future(client.session.handle([Create("/a"), Create("/b")]))
+        pending = asyncio.ensure_future(client.session.handle([Create("/a"), Create("/b")]))
         await until(lambda: client.session.state is SessionState.CONNECTING)  # two thirds of the timeout, and no word from it
         mortal.resume()
-        for answer in await asked:
+        for answer in await pending:
             assert answer.error is None or isinstance(answer.error, NodeExists)  # it may have been made the first time
         assert (await client.ask(GetChildren("/"))).names == ["a", "b"]
 

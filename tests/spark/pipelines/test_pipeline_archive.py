@@ -96,7 +96,7 @@ def test_compaction_leaves_the_rows_and_few_files(
     done = compact(spark, archive.path)
     assert contents(archive.table(spark)) == before
     assert sum(each.files_before for each in done) == count
-    assert [each.files_after for each in done] == [1, 1]
+    assert [archived.files_after for archived in done] == [1, 1]
     assert len(files(tmp_path / "archive")) == 2
     assert compact(spark, archive.path) == []
 

@@ -34,7 +34,7 @@ def order(second: int, product: str, quantity: int) -> Sent:
 
 
 def row(minute: int, product: str, orders: int, items: int) -> dict[str, object]:
-    start, end = (f"2025-11-16T12:{each:02d}:00.000Z" for each in (minute, minute + 1))
+    start, end = (f"2025-11-16T12:{minute_of_hour:02d}:00.000Z" for minute_of_hour in (minute, minute + 1))
     return {"window_start": start, "window_end": end, "product": product, "orders": orders, "items": items}
 
 

@@ -139,10 +139,10 @@ def test_a_broker_that_is_killed_and_comes_back_costs_no_record(tmp_path: Path) 
         topic = broker.topic_maker(bootstrap, "x")("killed")
         fill(bootstrap, topic, 5000, size=1000)
         batches = read(bootstrap, OffsetRange(topic, 0, 0, 5000, topic_id(bootstrap, topic)))
-        found = next(batches).column("offset").to_pylist()
+        offsets_read = next(batches).column("offset").to_pylist()
         process.kill()
         process.wait()
         with broker.started(command, broker.READY, broker.START_TIMEOUT_S):
             for batch in batches:
-                found += batch.column("offset").to_pylist()
-    assert found == list(range(5000))
+                offsets_read += batch.column("offset").to_pylist()
+    assert offsets_read == list(range(5000))

@@ -42,9 +42,9 @@ def test_a_stream_goes_on_when_the_broker_comes_back(tmp_path: Path) -> None:
         start = reader.initialOffset()
         middle = reader.latestOffset(start, ReadAllAvailable())
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(reader.latestOffset, middle, ReadAllAvailable())
+        pending = pool.submit(reader.latestOffset, middle, ReadAllAvailable())
         with broker_at(port, tmp_path):
-            assert asked.result(60) == middle
+            assert pending.result(60) == middle
             fill(bootstrap, topic, (2,))
             end = reader.latestOffset(middle, ReadAllAvailable())
             assert places(part.value for part in reader.partitions(middle, end)) == [(0, 3, 5)]

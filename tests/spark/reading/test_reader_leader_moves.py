@@ -87,12 +87,12 @@ def offsets(reader: DataSourceReader | DataSourceStreamReader, parts: list[Any],
     """The offsets that one task reads; after its first rows something happens."""
     (part,) = parts
     batches: Iterator[Any] = iter(reader.read(part))
-    found: list[int] = next(batches).column("offset").to_pylist()
-    assert len(found) <= 100
+    offsets: list[int] = next(batches).column("offset").to_pylist()
+    assert len(offsets) <= 100
     meanwhile()
     for batch in batches:
-        found += batch.column("offset").to_pylist()
-    return found
+        offsets += batch.column("offset").to_pylist()
+    return offsets
 
 
 def test_a_batch_is_exact_while_the_leader_moves(two: Cluster) -> None:

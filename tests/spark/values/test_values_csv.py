@@ -59,8 +59,8 @@ LINES = [
 
 def lines() -> list[str]:
     """Each cell in each column, the others empty, but for the first, so that a line is never empty."""
-    found = [",".join(["7"] + [cell if column == at else "" for column in range(1, WIDTH)]) for cell in CELLS for at in range(1, WIDTH)]
-    return found + LINES
+    lines = [",".join(["7"] + [cell if column == at else "" for column in range(1, WIDTH)]) for cell in CELLS for at in range(1, WIDTH)]
+    return lines + LINES
 
 
 def compared(spark: SparkSession, bootstrap: str, topic: str, schema: str, options: dict[str, str]) -> tuple[list[Any], list[Any]]:
@@ -73,8 +73,8 @@ def compared(spark: SparkSession, bootstrap: str, topic: str, schema: str, optio
 
     fields = [F.col(f"value.{name}").cast("string").alias(name) for name in StructType.fromDDL(schema).names]  # type: ignore[attr-defined]
     ours = load({"value.format": "csv", "value.schema": schema, **{f"value.{name}": value for name, value in options.items()}})
-    told = {**options, "columnNameOfCorruptRecord": "_corrupt"}
-    sparks = load({}).withColumn("value", F.from_csv(F.col("value").cast("string"), f"{schema}, _corrupt STRING", told))
+    with_corrupt = {**options, "columnNameOfCorruptRecord": "_corrupt"}
+    sparks = load({}).withColumn("value", F.from_csv(F.col("value").cast("string"), f"{schema}, _corrupt STRING", with_corrupt))
     found = []
     for rows, corrupt in ((ours, "_corrupt.value"), (sparks, "value._corrupt")):
         selected = rows.select("offset", F.col("value").isNull(), F.col(corrupt).isNotNull(), *fields)

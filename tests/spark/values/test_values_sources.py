@@ -128,9 +128,9 @@ def test_avro_of_a_registry_and_avro_of_a_given_schema_are_rows(spark: SparkSess
         given = load(spark, our_broker, bare, **of_values(format="avro", schema=json.dumps(schema)))
         registered = load(spark, our_broker, framed, **{"value.format": "avro", "value.schema.registry.url": registry.url})
         expected = {"id": 1, "tags": ["a", "b"], "at": "2025-11-16 12:00:00", "counts": {"x": 1}}
-        wanted = ["value.id", "value.tags", "cast(value.at as string) at", "value.counts"]
-        assert [row.asDict() for row in given.selectExpr(*wanted).collect()] == [expected]
-        found = registered.orderBy("offset").selectExpr(*wanted, "_corrupt.reason")
-        first, second = (row.asDict() for row in found.collect())
+        columns = ["value.id", "value.tags", "cast(value.at as string) at", "value.counts"]
+        assert [row.asDict() for row in given.selectExpr(*columns).collect()] == [expected]
+        rows = registered.orderBy("offset").selectExpr(*columns, "_corrupt.reason")
+        first, second = (row.asDict() for row in rows.collect())
     assert first == {**expected, "reason": None}
     assert second["reason"] == "it does not begin with the number of a schema (Unknown magic byte!)"

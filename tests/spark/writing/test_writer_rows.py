@@ -52,10 +52,10 @@ def test_keys_values_and_headers_lie_where_sparks_connector_puts_them_whatever_t
     sparks = new_topic("written", partitions=4)
     write(rows.coalesce(1), SPARKS, bootstrap, topic=sparks)
     found = read(",".join((sparks, *ours.values())))
-    wanted = contents([row for row in found if row["topic"] == sparks])
-    assert len(wanted) == 300
+    expected = contents([row for row in found if row["topic"] == sparks])
+    assert len(expected) == 300
     for codec, topic in ours.items():
-        assert contents([row for row in found if row["topic"] == topic]) == wanted, codec
+        assert contents([row for row in found if row["topic"] == topic]) == expected, codec
 
 
 def test_partition_topic_and_timestamp_of_a_row_hold(

@@ -22,12 +22,12 @@ _Named = dict[str, Any]
 _known: dict[int, tuple[Any, _Named | None]] = {}  # by the id of a parsed schema, which is kept: its named types if it must be walked
 
 
-class Malformed(ValueError):
+class MalformedAvro(ValueError):
     """The bytes are no datum of the schema, or one that nests too deep."""
 
 
 def read_datum(data: bytes, writer: Any, reader: Any = None) -> Any:
-    """The datum that was written with the parsed schema `writer`, resolved to `reader`. Raises Malformed, and what fastavro raises."""
+    """The datum that was written with the parsed schema `writer`, resolved to `reader`. Raises MalformedAvro, and what fastavro raises."""
     named = _named_if_deep(writer)
     if named is not None:
         _walk(writer, named, data)
@@ -120,7 +120,7 @@ def _height(schema: Any, named: _Named, heights: dict[str, int | None], level: i
 
 
 def _walk(schema: Any, named: Mapping[str, Any], data: bytes) -> None:
-    """Passes over one datum. Raises Malformed."""
+    """Passes over one datum. Raises MalformedAvro."""
     source = _Source(data)
     containers: list[Iterator[Any]] = [iter((schema,))]
     while containers:
@@ -132,7 +132,7 @@ def _walk(schema: Any, named: Mapping[str, Any], data: bytes) -> None:
         if inner is not None:
             containers.append(inner)
             if len(containers) > DEPTH_MAX:
-                raise Malformed(f"the value nests more than {DEPTH_MAX:,} levels deep")
+                raise MalformedAvro(f"the value nests more than {DEPTH_MAX:,} levels deep")
 
 
 _END: Final = object()
@@ -144,7 +144,7 @@ def _passed(schema: Any, named: Mapping[str, Any], source: _Source) -> Iterator[
         if isinstance(schema, list):
             index = source.number()
             if not 0 <= index < len(schema):
-                raise Malformed(f"there is no branch {index} in a union of {len(schema)}")
+                raise MalformedAvro(f"there is no branch {index} in a union of {len(schema)}")
             schema = schema[index]
             continue
         kind = schema["type"] if isinstance(schema, dict) else schema
@@ -173,7 +173,7 @@ def _pass_leaf(schema: Any, kind: str, source: _Source) -> None:
     elif kind in ("int", "long", "enum"):
         source.number()
     else:
-        raise Malformed(f"the schema has the unknown type {kind[:100]}")
+        raise MalformedAvro(f"the schema has the unknown type {kind[:100]}")
 
 
 def _elements(source: _Source, parts: tuple[Any, ...]) -> Iterator[Any]:
@@ -183,7 +183,7 @@ def _elements(source: _Source, parts: tuple[Any, ...]) -> Iterator[Any]:
             count = -count
             source.number()  # the size of the block
         if count > source.left:
-            raise Malformed(f"a block of {count:,} elements, and {source.left:,} bytes are left")
+            raise MalformedAvro(f"a block of {count:,} elements, and {source.left:,} bytes are left")
         for _ in range(count):
             yield from parts
 
@@ -215,7 +215,7 @@ class _Source:
             number |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 return (number >> 1) ^ -(number & 1)
-        raise Malformed("a number has more than 10 bytes")
+        raise MalformedAvro("a number has more than 10 bytes")
 
     def _ended(self) -> NoReturn:
-        raise Malformed("the bytes end within the value")
+        raise MalformedAvro("the bytes end within the value")

@@ -187,8 +187,10 @@ def test_replicas_are_where_they_were_put(admin: Admin, name: str) -> None:
 def test_a_description_comes_in_pages(admin: Admin, new_topic: TopicMaker) -> None:
     topics = [new_topic("pages", partitions=3) for _ in range(3)]
     for limit in (1, 2, 4, 2000):
-        found = admin.describe_topics(topics, partition_size_limit_per_response=limit)
-        assert {topic: [info.partition for info in found[topic].partitions] for topic in found} == {topic: [0, 1, 2] for topic in topics}
+        descriptions = admin.describe_topics(topics, partition_size_limit_per_response=limit)
+        assert {topic: [info.partition for info in descriptions[topic].partitions] for topic in descriptions} == {
+            topic: [0, 1, 2] for topic in topics
+        }
 
 
 def test_topics_that_are_not_there_have_errors(admin: Admin, new_topic: TopicMaker) -> None:
@@ -278,8 +280,8 @@ def test_offsets_are_found_by_end_and_by_time(admin: Admin, bootstrap: str, new_
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
 
     def offset(spec: OffsetSpec, partition: TopicPartition = first) -> tuple[int, int]:
-        found = admin.list_offsets({partition: spec})[partition]
-        return found.offset, found.timestamp
+        listed = admin.list_offsets({partition: spec})[partition]
+        return listed.offset, listed.timestamp
 
     assert offset(OffsetSpec.earliest()) == (0, -1)
     assert offset(OffsetSpec.latest()) == (3, -1)
@@ -489,13 +491,13 @@ def test_brokers_tell_what_they_understand(admin: Admin) -> None:
 def test_calls_of_many_threads_go_on_side_by_side(bootstrap: str, new_topic: TopicMaker) -> None:
     topic = new_topic("threads")
     with Admin(bootstrap_servers=bootstrap) as admin:
-        found: list[str] = []
-        threads = [threading.Thread(target=lambda: found.append(admin.describe_topics([topic])[topic].name)) for _ in range(8)]
+        problems: list[str] = []
+        threads = [threading.Thread(target=lambda: problems.append(admin.describe_topics([topic])[topic].name)) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert found == [topic] * 8
+        assert problems == [topic] * 8
 
 
 def test_a_closed_client_takes_no_more_calls(bootstrap: str) -> None:
@@ -533,10 +535,10 @@ def test_a_broker_that_comes_back_is_found_again(tmp_path: Path) -> None:
     with broker.running(tmp_path, options) as bootstrap:
         admin = Admin(bootstrap_servers=bootstrap)
         admin.create_topics([NewTopic("kept", 1, 1)]).all()
-    found: list[str] = []
-    call = threading.Thread(target=lambda: found.extend(admin.describe_topics(["kept"]).all()))
+    problems: list[str] = []
+    call = threading.Thread(target=lambda: problems.extend(admin.describe_topics(["kept"]).all()))
     call.start()
     with broker.running(tmp_path, options):
         call.join(WAIT_S)
         admin.close()
-    assert found == ["kept"]
+    assert problems == ["kept"]

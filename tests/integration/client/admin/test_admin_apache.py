@@ -147,7 +147,7 @@ def test_rules_are_added_found_and_deleted(admin: Admin) -> None:
     matching = AclBindingFilter(ResourcePatternFilter(ResourceType.TOPIC, "acl-t", PatternType.MATCH))
     assert set(admin.describe_acls(matching)) == {read, write}
     assert admin.describe_acls(read.to_filter()) == [read]
-    assert {found.binding for found in admin.delete_acls([matching])[matching]} == {read, write}
+    assert {deleted.binding for deleted in admin.delete_acls([matching])[matching]} == {read, write}
     until(lambda: admin.describe_acls() == [])
 
 

@@ -81,7 +81,7 @@ def told_by_java(bootstrap: str, topic: str) -> list[str]:
     assert done.returncode == 0, done.stderr
     lines = [_CHANGING.sub("", line.replace(topic, "TOPIC")) for line in done.stdout.splitlines()]
     # A broker may send an empty text with an error. Java shows it; here it has the words of its code.
-    return [_WORDLESS.sub(lambda found: f"! {found[1]} {error_for(int(found[1]))}", line) for line in lines]
+    return [_WORDLESS.sub(lambda match: f"! {match[1]} {error_for(int(match[1]))}", line) for line in lines]
 
 
 class Probe:
@@ -121,8 +121,12 @@ class Probe:
         self.one("createTopics.partitions probe-a", lambda: made["probe-a"].num_partitions)
         self.each("createTopics.validate", admin.create_topics([NewTopic("probe-c", 3, 1)], validate_only=True), nothing)
         self.each("describeTopics", admin.describe_topics([topic, "not-there", ""]), description)
-        wanted = {"probe-a": NewPartitions.increase_to(3), topic: NewPartitions.increase_to(1), "not-there": NewPartitions.increase_to(3)}
-        self.each("createPartitions", admin.create_partitions(wanted))
+        increases = {
+            "probe-a": NewPartitions.increase_to(3),
+            topic: NewPartitions.increase_to(1),
+            "not-there": NewPartitions.increase_to(3),
+        }
+        self.each("createPartitions", admin.create_partitions(increases))
         self.each("createPartitions.same", admin.create_partitions({topic: 2}))
         self.each("createPartitions.assigned", admin.create_partitions({topic: NewPartitions.increase_to(4, [[1]])}))
         self.each("deleteTopics", admin.delete_topics(["probe-a", "not-there", ""]))
@@ -189,8 +193,8 @@ class Probe:
             self.one(name, lambda pattern=pattern: sum(map(len, admin.list_transactions(transactional_id_pattern=pattern).values())))
 
     def listed_groups(self) -> str:
-        found = [one for one in self.admin.list_groups() if one.group_id.startswith("probe-")]
-        return ",".join(f"{one.group_id} {one.type} {one.protocol} {one.group_state}" for one in found)
+        probes = [one for one in self.admin.list_groups() if one.group_id.startswith("probe-")]
+        return ",".join(f"{one.group_id} {one.type} {one.protocol} {one.group_state}" for one in probes)
 
     def rest(self) -> None:
         admin = self.admin
@@ -262,8 +266,8 @@ def config(config: Config) -> str:
     return " ".join(rows)
 
 
-def offset(found: ListOffsetsResultInfo) -> str:
-    return f"{found.offset} {found.timestamp} {'none' if found.leader_epoch is None else found.leader_epoch}"
+def offset(listed: ListOffsetsResultInfo) -> str:
+    return f"{listed.offset} {listed.timestamp} {'none' if listed.leader_epoch is None else listed.leader_epoch}"
 
 
 def elected(outcomes: Outcomes[TopicPartition, None]) -> str:

@@ -57,9 +57,9 @@ def said(bootstrap: str, partition: TopicPartition, times: list[int]) -> Iterato
             consumer.assign([partition])
             end = consumer.end_offsets([partition])[partition]
             yield f"{isolation} begins {consumer.beginning_offsets([partition])[partition]} ends {end}"
-            for wanted in times:
-                found = consumer.offsets_for_times({partition: wanted})[partition]
-                yield f"{isolation} at {wanted} " + (
+            for time_ms in times:
+                found = consumer.offsets_for_times({partition: time_ms})[partition]
+                yield f"{isolation} at {time_ms} " + (
                     "none" if found is None else f"{found.offset} {found.timestamp} {number(found.leader_epoch)}"
                 )
             following: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -86,8 +86,8 @@ def shown(record: ConsumerRecord[str, str]) -> str:
     )
 
 
-def number(found: int | None) -> int:
-    return -1 if found is None else found
+def number(offset: int | None) -> int:
+    return -1 if offset is None else offset
 
 
 def text_consumer(bootstrap: str, **settings: Any) -> Consumer[str, str]:

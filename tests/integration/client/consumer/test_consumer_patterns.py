@@ -71,7 +71,7 @@ def test_offsets_are_committed_partition_by_partition(bootstrap: str, new_topic:
                 mine = records.records(partition)
                 seen += len(mine)
                 consumer.commit_sync({partition: OffsetAndMetadata(mine[-1].offset + 1)})
-        assert {found.offset for found in consumer.committed(partitions(topic, 2)).values() if found is not None} == {10}
+        assert {committed.offset for committed in consumer.committed(partitions(topic, 2)).values() if committed is not None} == {10}
 
 
 def test_commits_are_asynchronous_in_the_loop_and_synchronous_at_the_end(bootstrap: str, new_topic: TopicMaker) -> None:
@@ -120,7 +120,7 @@ def test_one_thread_polls_and_a_pool_handles(bootstrap: str, new_topic: TopicMak
                 if done:
                     consumer.commit_sync({partition: OffsetAndMetadata(offset) for partition, offset in done.items()})
                     done.clear()
-        assert {found.offset for found in consumer.committed(partitions(topic, 3)).values() if found is not None} == {200}
+        assert {committed.offset for committed in consumer.committed(partitions(topic, 3)).values() if committed is not None} == {200}
     assert sorted(handled) == sorted(numbered(200) * 3)
 
 
@@ -215,11 +215,11 @@ def test_offsets_may_be_kept_with_the_results_in_a_database(bootstrap: str, new_
     for number in (0, 1):
         produce(bootstrap, topic, numbered(30, 30 * number), partition=number)
     database = sqlite3.connect(":memory:")
-    for wanted in (20, 60):  # the second reader goes on where the first was broken off
+    for read_up_to in (20, 60):  # the second reader goes on where the first was broken off
         with member(bootstrap, topic, enable_auto_commit=False, max_poll_records=10) as consumer:
             shelf = Shelf(database, consumer)
             consumer.subscribe([topic], shelf)
-            while database.execute("select count(*) from results").fetchone()[0] < wanted:
+            while database.execute("select count(*) from results").fetchone()[0] < read_up_to:
                 shelf.keep(list(consumer.poll(1)))
             consumer.poll(0)  # read, and not kept: the next reader gets it
     assert sorted(row[0] for row in database.execute("select value from results")) == sorted(numbered(60))

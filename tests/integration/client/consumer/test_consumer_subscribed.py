@@ -241,7 +241,9 @@ class Remembering(ConsumerInterceptor):
             partition: [record for record in records.records(partition) if self.now_ms - record.timestamp < 10_000]
             for partition in records.partitions()
         }
-        return ConsumerRecords({partition: found for partition, found in kept.items() if found}, records.next_offsets())
+        return ConsumerRecords(
+            {partition: partition_records for partition, partition_records in kept.items() if partition_records}, records.next_offsets()
+        )
 
     def on_commit(self, offsets: Any) -> None:
         self.committed.append(dict(offsets))

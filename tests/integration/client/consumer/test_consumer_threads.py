@@ -177,6 +177,6 @@ def test_a_batch_that_cannot_be_handled_leaves_the_window_for_the_dead_letters(b
     assert attempts == ["in place", "in place", "from the queue"]
     with Consumer[bytes, bytes]({"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}) as reader:
         reader.assign(partitions(dead_letters, 1))
-        found = poll_until(reader, 10)
-    assert [record.value for record in found] == numbered(10, 20)
-    assert dict(found[0].headers) == {"offset": b"20", "reason": b"poison"}
+        records = poll_until(reader, 10)
+    assert [record.value for record in records] == numbered(10, 20)
+    assert dict(records[0].headers) == {"offset": b"20", "reason": b"poison"}

@@ -318,7 +318,7 @@ def test_an_assignor_of_the_application_divides_the_partitions(stage: Stage) -> 
         name = "all-to-the-first"
 
         def assign_partitions(self, topics: Any, subscriptions: Mapping[str, Subscription]) -> dict[str, list[TopicPartition]]:
-            every = [TopicPartition(topic, number) for topic, each in topics.items() for number in range(len(each))]
+            every = [TopicPartition(topic, number) for topic, partitions in topics.items() for number in range(len(partitions))]
             first = min(subscriptions)
             return {member: every if member == first else [] for member in subscriptions}
 
@@ -549,9 +549,9 @@ def test_what_is_committed_and_read_next_is_one_past_what_was_read(stage: Stage,
     one = stage.consumer(protocol)
     records = until("all is read", lambda: one.assignment() != set() and one.position(stage.partition(0)) == 378, one)
     one.commit_sync()
-    found = one.committed(stage.partition(0))
-    assert found is not None
-    assert (records[-1].offset, found.offset, one.position(stage.partition(0))) == (377, 378, 378)
+    committed = one.committed(stage.partition(0))
+    assert committed is not None
+    assert (records[-1].offset, committed.offset, one.position(stage.partition(0))) == (377, 378, 378)
 
 
 @both_protocols

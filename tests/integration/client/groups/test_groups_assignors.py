@@ -34,7 +34,9 @@ class Case:
     members: dict[str, Subscription]
 
     def line(self) -> str:
-        topics = ",".join(f"{topic}={'/'.join('+'.join(sorted(racks)) for racks in each)}" for topic, each in self.topics.items())
+        topics = ",".join(
+            f"{topic}={'/'.join('+'.join(sorted(racks)) for racks in partition_racks)}" for topic, partition_racks in self.topics.items()
+        )
         return f"{self.assignor}\t{topics}\t{';'.join(_member(name, one) for name, one in self.members.items())}"
 
     @property
@@ -54,7 +56,7 @@ class Case:
         (assignor,) = make_assignors([self.assignor], {})
         assert isinstance(assignor, AbstractPartitionAssignor)
         subscribed = {topic for one in self.members.values() for topic in one.topics}
-        topics = {topic: each for topic, each in self.topics.items() if topic in subscribed}
+        topics = {topic: partitions for topic, partitions in self.topics.items() if topic in subscribed}
         return assignor.assign_partitions(topics, {name: self.members[name] for name in order})
 
 
@@ -92,12 +94,12 @@ def _case(made: random.Random, assignor: str) -> Case:
     if made.random() < 0.2:
         topics.pop(made.choice(names))
     uniform = made.random() < 0.5
-    wanted = made.sample(names, made.randint(1, len(names)))
+    chosen = made.sample(names, made.randint(1, len(names)))
     members: dict[str, Subscription] = {}
-    free = [TopicPartition(topic, number) for topic, each in topics.items() for number in range(len(each))]
+    free = [TopicPartition(topic, number) for topic, partitions in topics.items() for number in range(len(partitions))]
     made.shuffle(free)
     for number in range(made.randint(1, 7)):
-        mine = wanted if uniform else made.sample(names, made.randint(1, len(names)))
+        mine = chosen if uniform else made.sample(names, made.randint(1, len(names)))
         owned = [free.pop() for _ in range(min(len(free), made.choice((0, 0, 1, 2, 4, 9))))]
         owned = [one for one in owned if one.topic in mine or made.random() < 0.2]
         generation = made.choice((-1, 4, 5, 5, 5))

@@ -39,7 +39,7 @@ def java_classes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]
 def played(request: pytest.FixtureRequest, bootstrap: str, new_topic: TopicMaker, java_classes: Callable[[], Path]) -> Played:
     """What the scenarios of the selected tests came to with this broker."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and hasattr(item, "callspec")]
-    wanted = {id(one): one for item in items for one in item.callspec.params.values() if one in SCENARIOS}
+    scenarios = {id(one): one for item in items for one in item.callspec.params.values() if one in SCENARIOS}
     java_classes()  # before they start, so that it is done once
 
     def one(scenario: Scenario) -> tuple[str, Outcome]:
@@ -47,7 +47,7 @@ def played(request: pytest.FixtureRequest, bootstrap: str, new_topic: TopicMaker
         return scenario.name, play(scenario, Seat(bootstrap, f"group-of-{topic}", topic, scenario.strategy), java_classes)
 
     with ThreadPoolExecutor(int(os.environ.get("BARNABAS_TEST_AT_ONCE", AT_ONCE))) as pool:
-        return dict(pool.map(one, wanted.values()))
+        return dict(pool.map(one, scenarios.values()))
 
 
 @every_scenario

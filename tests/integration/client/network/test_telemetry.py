@@ -53,7 +53,7 @@ class Receiver:
 
     def pushes(self, client_id: str) -> list[tuple[list[list[str]], list[str]]]:
         """What a client has pushed: the metrics and the line of each push."""
-        found: list[tuple[list[list[str]], list[str]]] = []
+        pushes: list[tuple[list[list[str]], list[str]]] = []
         metrics: list[list[str]] = []
         for line in self.file.read_text().splitlines() if self.file.exists() else []:
             fields = line.split("\t")
@@ -61,9 +61,9 @@ class Receiver:
                 metrics.append(fields[1:])
                 continue
             if fields[4] == client_id:
-                found.append((metrics, fields[1:]))
+                pushes.append((metrics, fields[1:]))
             metrics = []
-        return found
+        return pushes
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Generator[Receiver, No
     port, controller_port = kafka_server._free_ports()
     settings = {"metric.reporters": "TelemetryReceiver", "telemetry.file": str(file)}
     command = kafka_server.command(directory, 1, port, controller_port, settings)
-    command = [f"{jars}/*:{classes}" if each == f"{jars}/*" else each for each in command]
+    command = [f"{jars}/*:{classes}" if argument == f"{jars}/*" else argument for argument in command]
     with processes.started(command, kafka_server.STARTED, kafka_server.START_TIMEOUT_S):
         yield Receiver(f"127.0.0.1:{port}", file)
 
@@ -84,7 +84,7 @@ def subscribe(receiver: Receiver, name: str, metrics: str, client_id: str) -> No
     """As kafka-client-metrics.sh does, with an interval of 100 ms."""
     host, _, port = receiver.bootstrap.rpartition(":")
     values = {"metrics": metrics, "interval.ms": "100", "match": f"client_id={client_id}"}
-    configs = [AlterableConfig(name=each, config_operation=0, value=value) for each, value in values.items()]
+    configs = [AlterableConfig(name=name, config_operation=0, value=value) for name, value in values.items()]
     resource = AlterConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configs=configs)
     (answer,) = ask(host, int(port), IncrementalAlterConfigsRequest(resources=[resource])).responses
     assert answer.error_code == 0, answer.error_message

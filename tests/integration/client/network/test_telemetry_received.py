@@ -37,12 +37,12 @@ class Server:
 
     def series(self, client_id: str) -> list[Series]:
         """On the loop of the broker, which changes the registry."""
-        found: Future[list[Series]] = Future()
+        received_series: Future[list[Series]] = Future()
         received = self.broker.client_metrics.received
         self.loop.call_soon_threadsafe(
-            lambda: found.set_result([each for each in received.series() if each.labels["client_id"] == client_id])
+            lambda: received_series.set_result([series for series in received.series() if series.labels["client_id"] == client_id])
         )
-        return found.result(DEADLINE_S)
+        return received_series.result(DEADLINE_S)
 
     def until_pushed(self, client_id: str, name: str, work: Callable[[], object] = lambda: None) -> list[Series]:
         """The series of a client once it has pushed this one. `work` is what the client does meanwhile."""

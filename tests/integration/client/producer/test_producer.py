@@ -38,7 +38,7 @@ def records(bootstrap: str, topic: str, partitions: int = 1, isolation: str = "r
         }
     )
     consumer.assign([Place(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
-    found: list[Message] = []
+    messages: list[Message] = []
     ends = 0
     deadline = time.monotonic() + WAIT_S
     while ends < partitions:
@@ -48,13 +48,13 @@ def records(bootstrap: str, topic: str, partitions: int = 1, isolation: str = "r
             continue
         error = message.error()
         if error is None:
-            found.append(message)
+            messages.append(message)
         elif error.code() == KafkaError._PARTITION_EOF:
             ends += 1
         else:
             raise AssertionError(error)
     consumer.close()
-    return sorted(found, key=lambda message: (message.partition(), message.offset()))
+    return sorted(messages, key=lambda message: (message.partition(), message.offset()))
 
 
 def values(bootstrap: str, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[Any]:
@@ -132,10 +132,10 @@ def test_much_of_it(bootstrap: str, new_topic: TopicMaker) -> None:
         deliveries = [producer.send(topic, b"%0100d" % number, key=b"%d" % (number % 50)) for number in range(10000)]
         producer.flush()
         assert all(delivery.done() and delivery.exception() is None for delivery in deliveries)
-    found = records(bootstrap, topic, 3)
-    assert sorted(int(message.value() or b"") for message in found) == list(range(10000))
+    received = records(bootstrap, topic, 3)
+    assert sorted(int(message.value() or b"") for message in received) == list(range(10000))
     for partition in range(3):
-        mine = [int(message.value() or b"") for message in found if message.partition() == partition]
+        mine = [int(message.value() or b"") for message in received if message.partition() == partition]
         assert mine == sorted(mine)
         assert all(deliveries[number].result(0).partition == partition for number in mine)
 

@@ -50,7 +50,7 @@ def _contents(value: Any) -> Any:
     if hasattr(value, "FIELDS"):
         return {name: _contents(getattr(value, name)) for name in value.FIELDS}
     if isinstance(value, list):
-        contents = [_contents(each) for each in value]
+        contents = [_contents(element) for element in value]
         return sorted(contents) if value and isinstance(value[0], PartitionProduceData) else contents
     return value
 

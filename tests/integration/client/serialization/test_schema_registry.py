@@ -143,7 +143,7 @@ def test_objects_become_dicts_and_back(client: SchemaRegistryClient) -> None:
 
     schema = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}]}
     written = AvroSerializer(schema, registry=client, to_dict=vars).serialize("points", Point(3))
-    assert AvroDeserializer(registry=client, from_dict=lambda each: Point(**each)).deserialize("points", written) == Point(3)
+    assert AvroDeserializer(registry=client, from_dict=lambda fields: Point(**fields)).deserialize("points", written) == Point(3)
 
 
 @pytest.mark.parametrize("value", [{"id": "seven"}, {}, "text", 7])
@@ -388,12 +388,12 @@ def test_a_schema_is_asked_for_once(registry: Registry, client: SchemaRegistryCl
 def test_who_knows_a_schema_does_not_wait_for_one_who_asks_for_another(client: SchemaRegistryClient) -> None:
     known = client.register("known", Schema('"string"'))
     answering, answered = threading.Event(), threading.Event()
-    asked = client._rest.request
+    send_request = client._rest.request
 
     def slowly(*arguments: Any, **more: Any) -> Any:
         answering.set()
         assert answered.wait(30)
-        return asked(*arguments, **more)
+        return send_request(*arguments, **more)
 
     client._rest.request = slowly  # type: ignore[method-assign]
     other = threading.Thread(target=client.register, args=("other", Schema('"long"')))
@@ -476,17 +476,17 @@ def test_a_name_and_password_are_given(settings: dict[str, str]) -> None:
 
 
 def test_a_token_is_asked_for_with_each_request(registry: Registry) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     def token() -> str:
-        asked.append("token")
+        paths.append("token")
         return "t"
 
     settings = {"bearer.auth.credentials.source": "STATIC_TOKEN", "bearer.auth.token": token}
     client = SchemaRegistryClient({**settings, "schema.registry.url": registry.url})
     client.subjects()
     client.subjects()
-    assert asked == ["token", "token"]
+    assert paths == ["token", "token"]
 
 
 def test_a_registry_is_spoken_to_through_tls_with_a_certificate_on_both_sides(tmp_path: Path) -> None:

@@ -126,13 +126,13 @@ def test_a_record_that_cannot_be_read_says_where_it_is_and_can_be_passed_over(bo
     produce(bootstrap, topic, [bytes(8), b"poison", bytes(8)])
     with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", value_deserializer=f"{JAVA}LongDeserializer") as consumer:
         consumer.assign([partition])
-        found: list[Any] = []
+        values: list[Any] = []
         with pytest.raises(RecordDeserializationError) as refused:
             while True:
-                found += poll_until(consumer, 1)
-        assert (len(found), refused.value.topic_partition, refused.value.offset) == (1, partition, 1)
+                values += poll_until(consumer, 1)
+        assert (len(values), refused.value.topic_partition, refused.value.offset) == (1, partition, 1)
         consumer.seek(partition, refused.value.offset + 1)
-        assert [(each.offset, each.value) for each in poll_until(consumer, 1)] == [(2, 0)]
+        assert [(record.offset, record.value) for record in poll_until(consumer, 1)] == [(2, 0)]
 
 
 def test_avro_by_the_settings_of_the_clients(bootstrap: str, new_topic: TopicMaker, registry: Registry) -> None:
@@ -144,7 +144,7 @@ def test_avro_by_the_settings_of_the_clients(bootstrap: str, new_topic: TopicMak
     with Consumer({"bootstrap.servers": bootstrap, "value.deserializer": f"{avro}Deserializer", **settings}) as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         consumer.seek(TopicPartition(topic, 0), 0)
-        assert [each.value for each in poll_until(consumer, 1)] == [A_PLACE]
+        assert [record.value for record in poll_until(consumer, 1)] == [A_PLACE]
 
 
 def test_confluents_consumer_reads_our_avro_from_the_header_too(bootstrap: str, new_topic: TopicMaker, registry: Registry) -> None:

@@ -47,7 +47,7 @@ def test_kafkas_serializers_write_the_same_bytes() -> None:
     done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=240, check=True)
     for (kind, given), theirs in zip(cases, done.stdout.splitlines(), strict=True):
         serializer = getattr(serialization, f"{kind}Serializer")()
-        ours = [serializer.serialize("t", each) for each in given]
+        ours = [serializer.serialize("t", value) for value in given]
         ours.append(serialization.ListSerializer(serializer).serialize("t", given))
         assert [None if each == "~" else bytes.fromhex(each[1:]) for each in theirs.split(" ")] == ours, (kind, given)
         deserializer = getattr(serialization, f"{kind}Deserializer")()

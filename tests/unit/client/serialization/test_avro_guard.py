@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from barnabas.client.serialization.avro_guard import Malformed, is_deep, read_datum
+from barnabas.client.serialization.avro_guard import MalformedAvro, is_deep, read_datum
 
 LINKED = {"type": "record", "name": "n.L", "fields": [{"name": "next", "type": ["null", "L"]}]}
 MANY = {"type": "record", "name": "M", "fields": [{"name": "m", "type": {"type": "array", "items": "M"}}]}
@@ -73,7 +73,7 @@ def test_what_nests_is_read_as_fastavro_reads_it() -> None:
     raw = written(schema, value)
     assert is_deep(schema)
     assert read_datum(raw, schema) == fastavro.schemaless_reader(io.BytesIO(raw), schema, None)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedAvro):
         read_datum(raw[:-1], schema)
 
 
@@ -100,19 +100,19 @@ def test_types_that_are_used_often_are_not_deep() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"\x04", b"\x01", b"\xff" * 11, b"\x02" * 50])
 def test_bytes_that_are_no_datum_are_refused(raw: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedAvro):
         read_datum(raw, fastavro.parse_schema(LINKED))
 
 
 def test_a_type_that_takes_no_bytes_and_contains_itself_has_no_end() -> None:
     schema = fastavro.parse_schema({"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]})
-    with pytest.raises(Malformed, match="levels deep"):
+    with pytest.raises(MalformedAvro, match="levels deep"):
         read_datum(b"", schema)
 
 
 def test_a_block_that_announces_more_than_there_is_is_refused() -> None:
     schema = fastavro.parse_schema({"type": "record", "name": "A", "fields": [{"name": "a", "type": {"type": "array", "items": "A"}}]})
-    with pytest.raises(Malformed, match="bytes are left"):
+    with pytest.raises(MalformedAvro, match="bytes are left"):
         read_datum(b"\xfe\xff\xff\xff\x0f", schema)
 
 
