@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,6 +130,15 @@ def test_who_waits_hears_of_the_unload() -> None:
     host.coordinator.on_resignation(0, None)
     assert joining.one.error_code == commit_error(committing) == ErrorCode.NOT_COORDINATOR
     host.time.advance(1_000_000)
+
+
+def test_an_unload_logs_how_much_was_removed(caplog: pytest.LogCaptureFixture) -> None:
+    host = Host()
+    host.commit(1)
+    host.commit(1, group="other")
+    with caplog.at_level(logging.INFO):
+        host.coordinator.on_resignation(0, None)
+    assert "Finished unloading: removed 2 cached offsets and 2 cached groups." in caplog.text
 
 
 def test_an_older_epoch_does_not_unload() -> None:

@@ -253,5 +253,6 @@ class GroupCoordinatorShard:
                 self.classic.on_unloaded(group)
             elif self.consumer is not None:
                 self.consumer.on_unloaded(group)
+        log.info("Finished unloading: removed %d cached offsets and %d cached groups.", self.offsets.committed.count, len(self.groups))
         self.groups.leave_account()
         self.offsets.leave_account()
