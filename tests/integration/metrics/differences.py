@@ -44,6 +44,8 @@ OURS: Final = {
     "kafka.server:type=Fetch,name=throttle-time",
     "kafka.server:type=Request,name=request-time",
     "kafka.server:type=Request,name=throttle-time",
+    "kafka.server:type=ControllerMutation,name=throttle-time",
+    "kafka.server:type=ControllerMutation,name=tokens",
 }
 # Gauges of ours that are meters in Kafka: dashboards read their mean rate, a share.
 SHARES: Final = {

@@ -20,6 +20,9 @@ class BucketSensor(QuotaSensor):
     def __init__(self, bound: float | None, samples: int, window_ms: int, monotonic_ms: int) -> None:
         super().__init__(bound, monotonic_ms)
         self.bucket = TokenBucket(samples, window_ms, bound or 0, monotonic_ms)
+        self._windows_ms = samples * window_ms
+        self._last_throttle_ms = 0
+        self._throttled_at_ms = monotonic_ms
 
     def bound_changed(self, bound: float | None, monotonic_ms: int) -> None:
         self.bucket.tokens(monotonic_ms)  # fills at the old rate until now
@@ -32,6 +35,14 @@ class BucketSensor(QuotaSensor):
         if tokens >= 0:
             return 0
         return min(floor(-tokens / self.bucket.rate * 1000 + 0.5), THROTTLE_MAX_MS) if self.bucket.rate > 0 else THROTTLE_MAX_MS
+
+    def throttled(self, throttle_ms: int, monotonic_ms: int) -> None:
+        """The client has to wait for so long."""
+        self._last_throttle_ms, self._throttled_at_ms = throttle_ms, monotonic_ms
+
+    def throttle_time_ms(self, monotonic_ms: int) -> int:
+        """How long the client was last asked to wait; 0 if that was longer ago than the windows of the quota."""
+        return self._last_throttle_ms if monotonic_ms - self._throttled_at_ms < self._windows_ms else 0
 
 
 class MutationQuota:
@@ -66,6 +77,7 @@ class MutationQuota:
     def _throttle(self, throttle_ms: int, monotonic_ms: int) -> None:
         self._throttle_ms = throttle_ms
         self._recorded_ms = monotonic_ms
+        self._sensor.throttled(throttle_ms, monotonic_ms)
 
 
 class MutationQuotas(ClientQuota[BucketSensor]):

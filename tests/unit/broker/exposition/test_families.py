@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from barnabas.broker.exposition.families.quota_families import SENSORS_MAX
 from barnabas.broker.quotas.client_quota_callback import DEFAULT, ClientQuotaEntity
 from barnabas.broker.server.server import BrokerServer
+from barnabas.errors import ThrottlingQuotaExceeded
 from barnabas.protocol.framing import request_frame
 from barnabas.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.registry import BY_NAME
@@ -71,11 +74,32 @@ def test_made_up_client_ids_with_a_default_quota_show_a_bounded_number_of_series
         for number in range(SENSORS_MAX + 100):
             quota.record(ANONYMOUS, f"client-{number}", 1.0, server.clock.monotonic_ms())
         quota.record(ANONYMOUS, "slow", 1e6, server.clock.monotonic_ms())
+        mutations = server.broker.quotas.controller_mutation
+        mutations.update(ClientQuotaEntity(None, DEFAULT), 1.0)
+        for number in range(SENSORS_MAX + 100):
+            mutations.of(ANONYMOUS, f"client-{number}", True, server.clock.monotonic_ms())
         shown = await scrape(server)
+        assert sum(name.startswith("kafka_server_controllermutation_tokens{") for name in shown) == SENSORS_MAX
         rates = [name for name in shown if name.startswith("kafka_server_produce_byte_rate{")]
         assert len(rates) == SENSORS_MAX
         assert 'kafka_server_produce_byte_rate{client_id="client-0"}' not in rates
         assert shown['kafka_server_produce_byte_rate{client_id="slow"}'] > 1000
         assert shown['kafka_server_produce_throttle_time{client_id="slow"}'] > 0
+
+    serving(tmp_path, use)
+
+
+def test_a_client_with_controller_mutation_rate_shows_its_tokens_and_how_long_it_had_to_wait(tmp_path: Path) -> None:
+    async def use(server: BrokerServer) -> None:
+        quotas, now_ms = server.broker.quotas.controller_mutation, server.clock.monotonic_ms()
+        quotas.update(ClientQuotaEntity(None, "creator"), 1.0)
+        quota = quotas.of(ANONYMOUS, "creator", True, now_ms)
+        assert quota is not None
+        quota.record(1000, now_ms)
+        with pytest.raises(ThrottlingQuotaExceeded):
+            quota.record(1, now_ms)
+        shown = await scrape(server)
+        assert shown['kafka_server_controllermutation_tokens{client_id="creator"}'] < -900
+        assert shown['kafka_server_controllermutation_throttle_time{client_id="creator"}'] > 900_000
 
     serving(tmp_path, use)

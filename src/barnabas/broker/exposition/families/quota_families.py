@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.exposition.observed import Observed
+from barnabas.broker.quotas.mutation_quota import BucketSensor
 from barnabas.broker.quotas.rate_quota import RateQuota, RateSensor
 from barnabas.metrics.registry import Family, Kind, Series, single
 
@@ -46,6 +47,14 @@ def quota_families(observed: Observed) -> list[Family]:
 
         return read
 
+    def mutations(value: Callable[[BucketSensor], float]) -> Callable[[], Iterator[Series]]:
+        def read() -> Iterator[Series]:
+            for key, sensor in observed.broker.quotas.controller_mutation.recent(SENSORS_MAX):
+                if sensor.bound is not None:
+                    yield _labels(key), value(sensor)
+
+        return read
+
     def replication(pick: Callable[[ReplicationQuotas], ReplicationQuota]) -> Callable[[], float]:
         return lambda: pick(observed.broker.replica_manager.quotas).byte_rate(monotonic_ms())
 
@@ -66,6 +75,24 @@ def quota_families(observed: Observed) -> list[Family]:
                 _CLIENT,
             )
             for of, pick, _, _ in _QUOTAS
+        ),
+        Family(
+            "kafka.server",
+            "ControllerMutation",
+            "throttle-time",
+            gauge,
+            "Milliseconds that a client with controller_mutation_rate had to wait last; 0 after the windows of the quota.",
+            mutations(lambda sensor: sensor.throttle_time_ms(monotonic_ms())),
+            _CLIENT,
+        ),
+        Family(
+            "kafka.server",
+            "ControllerMutation",
+            "tokens",
+            gauge,
+            "Partitions that a client with controller_mutation_rate can create or delete at once; below 0 the next one is refused.",
+            mutations(lambda sensor: sensor.bucket.tokens(monotonic_ms())),
+            _CLIENT,
         ),
         Family(
             "kafka.server",

@@ -39,7 +39,12 @@ def replica_families(observed: Observed) -> list[Family]:
 
     gauge, meter = Kind.GAUGE, Kind.METER
     return [
-        manager("PartitionCount", gauge, lambda: len(online()), "Replicas on this broker, on disks that work."),
+        manager(
+            "PartitionCount",
+            gauge,
+            lambda: len(observed.broker.replica_manager.online) + len(observed.broker.replica_manager.offline),
+            "Replicas on this broker, also those whose disk has failed.",
+        ),
         manager("LeaderCount", gauge, count(lambda hosted: hosted.is_leader), "Partitions that this broker leads."),
         manager(
             "OfflineReplicaCount",
