@@ -2,7 +2,8 @@
 
 The brokers run on one machine and are measured by turns. `--before PATH` takes another checkout as the broker without metrics: the code
 before a change, with its own virtual environment in `.venv` if it has one. p99 is that of Produce on the broker with 10,000 partitions,
-while it is scraped every second and while it is not.
+while it is scraped every second and while it is not. The CPU time of the broker for each batch, scrapes included, changes less than the
+rates if other programs run beside it.
 """
 
 from __future__ import annotations
@@ -44,8 +45,14 @@ def run(megabytes: int, turns: int) -> list[Figure | Comparison]:
 def _throughput(measured: Peer, url: str, without: Peer, sizes: tuple[int, int], turns: int) -> list[Comparison]:
     other = "Barnabas without metrics" if before is None else "the code before"
     what = f"{sizes[1] // 1024} KB batches of {sizes[0]} B records, scraped every second"
-    produce = Comparison(f"produce {what}", "MB/s", 0.97, other=other)
-    consume = Comparison(f"fetch {what}", "MB/s", 0.97, other=other)
+    figures = [
+        figure
+        for verb in ("produce", "fetch")
+        for figure in (
+            Comparison(f"{verb} {what}", "MB/s", 0.97, other=other),
+            Comparison(f"{verb} {what}: CPU of the broker", "µs a batch", 1.03, smaller_is_better=True, other=other),
+        )
+    ]
     for turn in range(turns + 1):
         for peer in (measured, without) if turn % 2 else (without, measured):
             if peer is measured:
@@ -54,20 +61,25 @@ def _throughput(measured: Peer, url: str, without: Peer, sizes: tuple[int, int],
             else:
                 rates = _rates(peer, f"metrics-{sizes[1]}-{turn}", sizes)
             if turn > 0:
-                for comparison, rate in zip((produce, consume), rates, strict=True):
+                for comparison, rate in zip(figures, rates, strict=True):
                     (comparison.ours if peer is measured else comparison.theirs).append(rate)
-    return [produce, consume]
+    return figures
 
 
-def _rates(peer: Peer, topic: str, sizes: tuple[int, int]) -> tuple[float, float]:
+def _rates(peer: Peer, topic: str, sizes: tuple[int, int]) -> tuple[float, float, float, float]:
+    """Of produce and of fetch: MB/s, and the CPU time of the broker for each batch in microseconds."""
     options = ("--record-size", str(sizes[0]), "--batch-bytes", str(sizes[1]))
     with Client("127.0.0.1", peer.port) as admin:
         admin.create_topics([topic], configs={"file.delete.delay.ms": "0"})
+        before_s = peer.cpu_seconds()
         written = generate(peer.port, "produce", topic, *options, "--seconds", str(SECONDS))
-        records = str(int(written["records"]))
-        read = generate(peer.port, "consume", topic, *options, "--records", records, "--max-bytes", str(4 << 20))
+        written_s = peer.cpu_seconds()
+        records = int(written["records"])
+        read = generate(peer.port, "consume", topic, *options, "--records", str(records), "--max-bytes", str(4 << 20))
+        read_s = peer.cpu_seconds()
         admin.delete_topics([topic])
-    return written["mb_s"], read["mb_s"]
+    us_a_batch = 1_000_000 * sizes[1] / (records * sizes[0])
+    return written["mb_s"], (written_s - before_s) * us_a_batch, read["mb_s"], (read_s - written_s) * us_a_batch
 
 
 def _p99(crowded: Peer, url: str, turns: int) -> Comparison:
