@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from barnabas.console.app import make_app
 from barnabas.console.cluster import reader, sampler
 from barnabas.console.config import ClusterConfig, ConsoleConfig
-from barnabas.console.messages import filters, places
+from barnabas.console.messages import filters, places, scan
 from barnabas.console.pages import dead_letters, messages
 from barnabas.console.web import login
 from barnabas.testing import EmbeddedBroker, broker
@@ -25,6 +25,7 @@ PATIENT = {
     sampler: ("HURRY_S",),
     places: ("WAIT_S",),
     filters: ("MESSAGE_TIME_S_MAX",),
+    scan: ("EXAMINE_S_MAX",),
 }
 
 

@@ -39,6 +39,10 @@ class DownloadTooLarge(Exception):
     """The file has reached BYTES_MAX. The download is broken off, so that nobody takes it for whole."""
 
 
+class MessagesLeftOut(Exception):
+    """It took too long to read and filter some messages, so the file would not have all that is searched. The download is broken off."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A key, value or header: `text` is None for null and for what is withheld. `is_json`: the text is JSON."""
@@ -95,10 +99,12 @@ def _part(decoded: DecodedField, raw: bytes | None) -> Part:
 
 
 async def records_of(scan: Scan[ExportRecord], records_max: int) -> AsyncGenerator[list[ExportRecord], None]:
-    """All that the scan finds, in batches, up to `records_max`."""
+    """All that the scan finds, in batches, up to `records_max`. Raises MessagesLeftOut."""
     left = min(records_max, RECORDS_MAX)
     while left > 0:
         batch = await scan.look(min(left, BATCH_RECORDS), BATCH_S)
+        if scan.out_of_time:
+            raise MessagesLeftOut(f"it took too long to read and filter {scan.out_of_time:,} messages")
         if batch:
             left -= len(batch)
             yield [match.item for match in batch]

@@ -10,7 +10,7 @@ from typing import Final
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from barnabas.console.messages.export import DownloadTooLarge
+from barnabas.console.messages.export import DownloadTooLarge, MessagesLeftOut
 from barnabas.console.messages.parquet import ParquetFailed
 from barnabas.errors import KafkaError
 
@@ -56,7 +56,7 @@ class Download(StreamingResponse):
 
         try:
             await super().stream_response(send_in_time)
-        except (KafkaError, DownloadTooLarge, ParquetFailed, _Stalled) as fault:
+        except (KafkaError, DownloadTooLarge, MessagesLeftOut, ParquetFailed, _Stalled) as fault:
             _log.warning("A download was broken off: %s", str(fault) or type(fault).__name__)
 
 

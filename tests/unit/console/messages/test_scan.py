@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.client import Admin, AsyncProducer, TopicPartition
+from barnabas.client import Admin, AsyncConsumer, AsyncProducer, TopicPartition
 from barnabas.client.admin import RecordsToDelete
 from barnabas.client.producer.partitioners import partition_for_key
 from barnabas.console.messages import scan
-from barnabas.console.messages.browse import KeyIsMasked, MessageQuery, read_offsets
+from barnabas.console.messages.browse import KeyIsMasked, MessageQuery, open_scan, read_offsets
 from barnabas.console.messages.decoding import DecodedMessage, Decoder
+from barnabas.console.messages.export import MessagesLeftOut, export_of, records_of
 from barnabas.console.messages.filters import parse_filter
 from barnabas.console.messages.masks import Masks, parse_masks
 from barnabas.console.messages.rows import Row, row_of
@@ -164,3 +165,17 @@ def test_the_messages_of_one_poll_have_a_bound_of_time_together(monkeypatch: pyt
     examiner: Examiner[int] = Examiner(Decoder("orders"), None, lambda message: (message.record.offset, 1))
     assert [found.item for found in examiner.examine([record(offset=offset) for offset in range(100)])] == [0]
     assert examiner.out_of_time == 99
+
+
+def test_a_file_in_which_messages_would_be_missing_is_broken_off(
+    broker: EmbeddedBroker, numbers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "EXAMINE_S_MAX", 0.0)
+
+    async def download(consumer: AsyncConsumer[bytes, bytes]) -> None:
+        opened = await open_scan(consumer, MessageQuery(numbers), export_of, masks=Masks(()), registry=None)
+        async for _ in records_of(opened, 1_000):
+            pass
+
+    with pytest.raises(MessagesLeftOut, match="took too long"):
+        with_consumer(broker, MessageQuery(numbers), download)
