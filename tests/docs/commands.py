@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.documentation import Block
 
-_SERVICE = re.compile(r"(bin/kafka-server-start\.sh(?! +-daemon)|barnabas (up|server|zookeeper|console))\b")
+_SERVICE = re.compile(r"(bin/kafka-server-start\.sh(?! +-daemon)|barnabas (up|server|zookeeper|console))(?![\w-])")
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-? *['\"]?(\w+)['\"]?")
 _PRINTS = re.compile(r" # (?:.*[,;:] )?prints (.+)$", re.MULTILINE)
 

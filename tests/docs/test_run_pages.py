@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs import network
-from tests.docs.commands import commands, missing_line
+from tests.docs.commands import Command, commands, missing_line
 from tests.docs.run_pages import Outcome
 from tests.docs.test_pages import read_pages
 from tests.documentation import Block, blocks
@@ -100,6 +100,12 @@ def test_a_here_document_and_a_continued_line_are_one_command_each() -> None:
         (15, "echo a \\\n  b"),
         (17, "cat <<< c"),
     ]
+
+
+def test_the_console_runs_until_it_is_stopped_and_the_console_consumer_ends() -> None:
+    assert Command(1, "barnabas console --port 8090").service == "console"
+    assert not Command(1, "barnabas console --port 8090").starts_broker
+    assert Command(1, "barnabas console-consumer --topic orders").service is None
 
 
 def test_a_block_in_a_list_loses_its_indent(tmp_path: Path) -> None:
