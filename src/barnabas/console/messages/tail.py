@@ -58,7 +58,8 @@ async def follow(
     masks: Masks,
     registry: CachedSchemaRegistry | None = None,
 ) -> AsyncGenerator[TailStep[T], None]:
-    """Yields a step whenever there are new messages, and at least every POLL_S seconds. The consumer has TAIL_SETTINGS."""
+    """Yields an empty step when it knows the ends of the partitions: messages after them are new. Then yields a step whenever there are new
+    messages, and at least every POLL_S seconds. The consumer has TAIL_SETTINGS."""
     bounds = await bounds_of(consumer, query.topic, query.partitions)
     partitions = [TopicPartition(query.topic, partition) for partition in bounds.ends]
     chosen = query.filter
@@ -78,6 +79,7 @@ async def follow(
     for partition in partitions:
         consumer.seek(partition, bounds.ends[partition.partition])
     lag_max = LAG_MAX if chosen is None else LAG_WITH_FILTER_MAX
+    yield TailStep((), 0, 0)
     while True:
         polled = await consumer.poll(POLL_S)
         records = sorted(polled, key=lambda record: record.timestamp)

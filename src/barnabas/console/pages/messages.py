@@ -184,9 +184,12 @@ async def _tail(visit: Visit, query: MessageQuery) -> AsyncIterator[tuple[str, s
         async with TAILS:
             consumer = new_consumer(visit, {**TAIL_SETTINGS, "isolation.level": query.isolation})
             try:
-                yield "status", "Waiting for new messages"
+                is_waiting = False
                 async for step in follow(consumer, query, row_of, masks=masks_of(visit), registry=registry_of(visit)):
                     if not step.seen:
+                        if not is_waiting:
+                            is_waiting = True
+                            yield "status", "Waiting for new messages"
                         continue
                     seen, left_out = seen + step.seen, left_out + step.left_out
                     if step.found:

@@ -51,12 +51,12 @@ const charts = (() => {
     const plot = new uPlot({
       width: Math.max(120, area.clientWidth),
       height: area.clientHeight,
-      padding: [8, 8, 0, 0],
+      padding: [8, 30, 0, 0],
       cursor: { points: { size: 7 }, y: false },
       legend: { show: false },
       scales: { y: { range: (_, low, high) => [Math.min(0, low || 0), high > 0 ? high * 1.15 : 1] } },
       axes: [
-        { ...axis, space: 70, size: 34, values: (_, times) => times.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: times.length > 1 && times[1] - times[0] < 60 ? "2-digit" : undefined })) },
+        { ...axis, space: 95, size: 34, values: (_, times) => times.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: times.length > 1 && times[1] - times[0] < 60 ? "2-digit" : undefined })) },
         { ...axis, size: 64, values: (_, values) => values.map((value) => scaled(value, unit).replace(/ records(\/s)?$/, "")) },
       ],
       series: [{}, ...labels.map((label, at) => ({ label, stroke: token(`--chart-${at + 1}`), width: 1.75, fill: at === 0 ? fill(token("--chart-1")) : undefined, spanGaps: true, points: { show: (one, at) => one.data[at].filter((value) => value !== null).length < 3 } }))],

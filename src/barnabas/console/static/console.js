@@ -128,6 +128,12 @@
     if (!event.target.closest(".drop")) document.querySelectorAll(".drop[open]").forEach((drop) => drop.removeAttribute("open"));
   }, true);
 
+  // A value is entered for the choice that it belongs to.
+  document.addEventListener("input", (event) => {
+    const choice = event.target.type === "radio" ? null : event.target.closest("fieldset .field")?.querySelector("input[type=radio]");
+    if (choice) choice.checked = true;
+  });
+
   // The keyboard.
   let leader = 0; // when g was pressed
   function rows() { return [...document.querySelectorAll("main table tbody tr")].filter((row) => row.querySelector("a[href]")); }
@@ -144,6 +150,7 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") {
+      if (editable(document.activeElement)) event.preventDefault(); // the browser would clear a search
       document.activeElement?.blur();
       document.querySelectorAll(".drop[open]").forEach((drop) => drop.removeAttribute("open"));
       return;

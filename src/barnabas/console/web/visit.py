@@ -141,7 +141,7 @@ class Visit:
 
     def page(self, template: str, /, *, status: int = 200, **values: object) -> Response:
         """A whole page; for a request of htmx only its block `content`."""
-        given = self._values(values)
+        given = self._values(values) | {"notice": None if self.is_htmx else self.house.visitors.take_notice(self.visitor)}
         text = rendering.content(template, given) if self.is_htmx else rendering.page(template, given)
         return HTMLResponse(text.encode("utf-8", "replace"), status)
 
@@ -150,7 +150,8 @@ class Visit:
         return HTMLResponse(self.text(template, **values).encode("utf-8", "replace"))
 
     def text(self, template: str, /, **values: object) -> str:
-        """A part of a page as a text, for an event."""
+        """A part of a page as a text, for an event. It takes no notice: that is for the page that a change leads to, and a part may be made
+        between the two."""
         return rendering.page(template, self._values(values))
 
     def changed(self, what: str, path: str) -> Response:
@@ -187,8 +188,7 @@ class Visit:
         return self.house.streams.response(source, lambda: login is not None and visitors.is_open(login))
 
     def _values(self, values: Mapping[str, object]) -> dict[str, Any]:
-        notice = None if self.is_htmx else self.house.visitors.take_notice(self.visitor)
-        return {"visit": self, "url": self.url, "notice": notice, "error": None, **values}
+        return {"visit": self, "url": self.url, "notice": None, "error": None, **values}
 
 
 def prefix_of(config: ConsoleConfig, name: str) -> str:

@@ -23,12 +23,9 @@ def test_new_messages_come_oldest_first_and_too_many_are_counted(broker: Embedde
         seen = left_out = 0
         async with AsyncConsumer({**settings, **TAIL_SETTINGS}) as consumer, AsyncProducer({**settings, "linger.ms": 50}) as producer:
             steps = follow(consumer, MessageQuery(topic), number, masks=Masks())
-            first = asyncio.ensure_future(anext(steps))
-            while consumer.assignment() == set():
-                await asyncio.sleep(0.01)
+            step = await anext(steps)  # it knows the end
             for value in range(2, 202):
                 await producer.send(topic, b"%d" % value, partition=0)
-            step = await first
             while True:
                 values += [match.item for match in step.found]
                 assert len(step.found) <= MESSAGES_A_STEP
@@ -50,14 +47,11 @@ def test_a_tail_has_a_filter(broker: EmbeddedBroker) -> None:
         settings = {"bootstrap.servers": broker.bootstrap_servers}
         async with AsyncConsumer({**settings, **TAIL_SETTINGS}) as consumer, AsyncProducer(settings) as producer:
             steps = follow(consumer, MessageQuery(topic, filter=parse_filter("expression", "offset in [3, 5]")), number, masks=Masks())
-            step = asyncio.ensure_future(anext(steps))
-            while consumer.assignment() == set():
-                await asyncio.sleep(0.01)
+            values = [match.item for match in (await anext(steps)).found]  # none: it knows the end
             for value in range(6):
                 await (await producer.send(topic, b"%d" % value))
-            values = [match.item for match in (await step).found]
             while 5 not in values:
-                values += [found.item for found in (await anext(steps)).found]
+                values += [match.item for match in (await anext(steps)).found]
             await steps.aclose()
             return values
 
