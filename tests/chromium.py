@@ -172,13 +172,13 @@ class Browser:
         self.command("Network.clearBrowserCookies")
 
     def _field(self, label: str) -> Any:
+        for element in self._driver.find_elements(CSS, "main :is(input, select, textarea)[aria-label]"):
+            if element.get_attribute("aria-label") == label:
+                return element
         for element in self._driver.find_elements(CSS, "main label"):
             if str(element.text).strip() == label:
                 inside = element.find_elements(CSS, "input")
                 return inside[0] if inside else self._driver.find_element("id", element.get_attribute("for"))
-        for element in self._driver.find_elements(CSS, "main [aria-label]"):
-            if element.get_attribute("aria-label") == label and element.tag_name in ("input", "select", "textarea"):
-                return element
         raise NoSuchField(f"there is no field {label!r} on {self.url}")
 
     def _press(self, name: str, within: str) -> bool:

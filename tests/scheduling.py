@@ -28,6 +28,7 @@ LONGEST_FIRST: Final = (
     "tests/spark/test_standalone.py",
     "tests/integration",
     "tests/spark_crash",
+    "tests/integration/console",
     "tests/integration/idempotence",
     "tests/integration/transactions",
     "tests/integration/metrics",

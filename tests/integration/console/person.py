@@ -33,3 +33,11 @@ class Person:
         """Waits until the page shows all of these."""
         for text in texts:
             self.browser.wait_text(text)
+
+    def reload_until(self, path: str, text: str) -> None:
+        """Opens a page again and again, until it shows this text."""
+
+        def shows() -> bool:
+            return text in self.open(path).text("main")
+
+        self.browser.wait(shows, repr(text))

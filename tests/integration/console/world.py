@@ -21,8 +21,11 @@ from barnabas.client.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
+    AlterConfigOp,
     ClientQuotaAlteration,
     ClientQuotaEntity,
+    ConfigResource,
+    ConfigResourceType,
     PatternType,
     ResourcePattern,
     ResourceType,
@@ -41,15 +44,18 @@ ALICE: Final = "alice"  # may read and write topics that begin with orders
 STRANGER: Final = "stranger"  # has a password and no ACL
 PASSWORD: Final = "correct-horse-battery"
 ORDERS: Final = "orders"
+RETURNS: Final = "orders-returned"  # a few of them, and one that is broken
 CLEAN: Final = "orders-clean"
 DEAD: Final = "orders-dead"
 PAYMENTS: Final = "payments"
 GROUP: Final = "billing"  # has committed offsets, and no member
+COMMITTED: Final = 20
 LIVE_GROUP: Final = "shipping"  # has a member
+TRANSACTION: Final = "checkout"  # has a transaction open
 QUERY: Final = "order-cleaning"
 RECORDS: Final = 240
 BROKEN: Final = b'{"id": 7, "total": '  # is no JSON
-CUSTOMERS: Final = ("ann", "bob", "carol", "dan", "eve")
+CUSTOMERS: Final = ("ann", "bob", "gus", "dan", "eve", "jon")  # as keys, they reach all three partitions
 _ITERATIONS: Final = 4096  # the fewest: each login hashes so often
 
 
@@ -62,6 +68,7 @@ class World:
     client: Mapping[str, str]  # the settings of an admin's clients
     librdkafka: Mapping[str, str]
     audit_log: Path
+    consumer: confluent_kafka.Consumer  # the member of LIVE_GROUP; it has read one record
 
     @property
     def admin_password(self) -> str:
@@ -74,20 +81,25 @@ def running(directory: Path) -> Generator[World, None, None]:
     data, audit_log = directory / "data", directory / "audit.log"
     up = ("up", "--secure", "--brokers", "3", "--port", "0", "--host", "127.0.0.1", "--data", str(data), "--console-port", "0")
     metrics = ("--override", "metrics.listener=https://localhost:0", "--override", "metrics.listener.authentication=basic")
+    tokens = ("--override", "delegation.token.secret.key=a-key-for-tests")
     few = ("--override", "offsets.topic.num.partitions=3", "--override", "transaction.state.log.num.partitions=3")
     with ExitStack() as stack:
-        cluster = stack.enter_context(started(directory / "up.txt", *up, *metrics, *few))
+        cluster = stack.enter_context(started(directory / "up.txt", *up, *metrics, *tokens, *few))
         (reading,) = cluster.find_all(r"console at (http://\S+?),")
         bootstrap = ",".join(one.removeprefix("SASL_SSL://") for one in cluster.ready.split("listeners=")[1].split()[0].split(","))
         console = ("console", "--bootstrap-server", bootstrap, "--command-config", str(data / "secure" / "console.properties"))
-        urls = [word for url in cluster.find_all(r"https://localhost:\d+/metrics") for word in ("--metrics", url)]
+        urls = [word for url in dict.fromkeys(cluster.find_all(r"https://localhost:\d+/metrics")) for word in ("--metrics", url)]
         options = ("--port", "0", "--console-write", "--name", "shop", "--audit-log", str(audit_log))
         writing = stack.enter_context(started(directory / "console.txt", *console, *urls, *options))
         settings = {
             name: {**parse_properties((data / "secure" / f"{name}.properties").read_text()), "bootstrap.servers": bootstrap}
             for name in ("client", "librdkafka")
         }
-        world = World(reading, writing.ready.split("url=")[1].split()[0], settings["client"], settings["librdkafka"], audit_log)
+        member = {"group.id": LIVE_GROUP, "client.id": "shipping-1", "auto.offset.reset": "earliest"}
+        consumer = confluent_kafka.Consumer({**settings["librdkafka"], **member})
+        stack.callback(consumer.close)
+        url = writing.ready.split("url=")[1].split()[0]
+        world = World(reading, url, settings["client"], settings["librdkafka"], audit_log, consumer)
         stack.enter_context(_filled(world))
         yield world
 
@@ -96,29 +108,30 @@ def running(directory: Path) -> Generator[World, None, None]:
 def _filled(world: World) -> Generator[None, None, None]:
     """Contents, and the clients that have to live as long as they are looked at."""
     with Admin(world.client) as admin:
-        topics = [NewTopic(ORDERS, 3, 3), NewTopic(CLEAN, 3, 3), NewTopic(DEAD, 1, 3), NewTopic(PAYMENTS, 1, 3)]
+        topics = [NewTopic(ORDERS, 3, 3), NewTopic(RETURNS, 1, 3), NewTopic(CLEAN, 3, 3), NewTopic(DEAD, 1, 3), NewTopic(PAYMENTS, 1, 3)]
         admin.create_topics(topics).all()
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, _ITERATIONS)
         admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, PASSWORD) for user in (ALICE, STRANGER)]).all()
         admin.create_acls([_may(ALICE, operation, ORDERS) for operation in (AclOperation.READ, AclOperation.WRITE)]).all()
         admin.alter_client_quotas([ClientQuotaAlteration(ClientQuotaEntity({"user": ALICE}), {"producer_byte_rate": 1_000_000.0})]).all()
+        pushed = [AlterConfigOp("metrics", "org.apache.kafka.producer."), AlterConfigOp("interval.ms", "60000")]
+        admin.incremental_alter_configs({ConfigResource(ConfigResourceType.CLIENT_METRICS, "producers"): pushed}).all()
+        admin.create_delegation_token()
         _write_orders(world)
-        offsets = {TopicPartition(ORDERS, number): OffsetAndMetadata(20) for number in range(3)}
+        offsets = {TopicPartition(ORDERS, number): OffsetAndMetadata(COMMITTED) for number in range(3)}
         admin.alter_consumer_group_offsets(GROUP, offsets).all()
-    consumer = confluent_kafka.Consumer({**world.librdkafka, "group.id": LIVE_GROUP, "auto.offset.reset": "earliest"})
-    paying = confluent_kafka.Producer({**world.librdkafka, "transactional.id": "checkout", "transaction.timeout.ms": 900_000})
+    paying = confluent_kafka.Producer({**world.librdkafka, "transactional.id": TRANSACTION, "transaction.timeout.ms": 900_000})
     try:
-        consumer.subscribe([ORDERS])
+        world.consumer.subscribe([ORDERS])
         paying.init_transactions()
         paying.begin_transaction()
         paying.produce(PAYMENTS, b'{"order": 1, "amount": 12.5}', b"ann")
         paying.flush()
-        while not consumer.assignment():
-            consumer.poll(0.05)
-        consumer.commit(asynchronous=False) if consumer.poll(10) is not None else None
+        while world.consumer.poll(0.1) is None:
+            pass
+        world.consumer.commit(asynchronous=False)
         yield
     finally:
-        consumer.close()
         paying.abort_transaction()
 
 
@@ -138,21 +151,22 @@ def order(number: int) -> dict[str, Any]:
 
 
 def _write_orders(world: World) -> None:
-    """An order every five seconds until now, and one that is broken."""
+    """An order every five seconds until now, and some that came back, of which one is broken."""
     began_ms = int(time.time() * 1000) - RECORDS * 5_000
     with Producer(world.client) as producer:
         for number in range(RECORDS):
-            value = BROKEN if number == RECORDS // 2 else json.dumps(order(number)).encode()
-            key = CUSTOMERS[number % len(CUSTOMERS)].encode()
+            value, key = json.dumps(order(number)).encode(), CUSTOMERS[number % len(CUSTOMERS)].encode()
             producer.send(ORDERS, value, key=key, timestamp=began_ms + number * 5_000, headers=[("trace", b"t-%d" % number)])
+            if number % 50 == 0:
+                producer.send(RETURNS, BROKEN if number == 100 else value, key=key, timestamp=began_ms + number * 5_000)
         producer.flush()
 
 
 def start_query(world: World, spark: SparkSession, checkpoint: Path) -> StreamingQuery:
     """The Spark query that cleans orders: those that are no JSON become dead letters."""
     options = {f"kafka.{name}": value for name, value in world.client.items()}
-    source = {"subscribe": ORDERS, "startingOffsets": "earliest", "value.format": "json", "value.deadLetterTopic": DEAD}
-    schema = "id INT, customer STRING, total DOUBLE"
-    orders = spark.readStream.format("barnabas").options(**options, **source).option("value.schema", schema).load()
+    source = {"subscribe": f"{ORDERS},{RETURNS}", "startingOffsets": "earliest", "includeHeaders": "true"}
+    values = {"value.format": "json", "value.schema": "id INT, customer STRING, total DOUBLE", "value.deadLetterTopic": DEAD}
+    orders = spark.readStream.format("barnabas").options(**options, **source, **values).load()
     written = orders.selectExpr("key", "to_json(value) AS value").writeStream.format("barnabas").options(**options, topic=CLEAN)
     return written.option("checkpointLocation", str(checkpoint)).queryName(QUERY).trigger(processingTime="1 second").start()
