@@ -21,7 +21,7 @@ export BARNABAS_EXPECT := $(FORM)
 # With bytecode kept, a process of a test run neither compiles the modules nor rewrites the assertions of 500 test files again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run install install-check test check quick lint unit unit-pure suite integration bench crash chaos soak processes throttle quotas moves transactions simulate spark-crash fuzz fuzz-console attack authorization-matrix secured-clients kafka-metrics kafka protocol clean
+.PHONY: help run install install-check test check quick lint unit unit-pure suite integration bench crash chaos soak processes throttle quotas moves transactions simulate spark-crash screenshots fuzz fuzz-console attack authorization-matrix secured-clients kafka-metrics kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -111,6 +111,9 @@ simulate: $(VENV)/tested  ## A thousand histories of a simulated cluster, 250 of
 
 spark-crash: $(VENV)/tested kafka  ## Kill driver, executors and broker under an exactly-once stream: make spark-crash KILLS=50 SEED=7
 	BARNABAS_SPARK_CRASH_KILLS=$(or $(KILLS),50) BARNABAS_SPARK_CRASH_SEED=$(or $(SEED),1) $(BIN)/pytest -q --timeout 14400 tests/spark_crash
+
+screenshots: $(VENV)/tested kafka  ## Pictures of every page of the console, in both themes and at phone width, to build/screenshots, and those of README.md
+	$(BIN)/python -m tests.integration.console.screenshots build/screenshots --readme docs/images
 
 fuzz: $(VENV)/tested  ## 200,000 hostile frames against a broker, before and during SASL too, from a seed: make fuzz SEED=7
 	$(BIN)/python -m tests.fuzz --frames 200000 --seed $(or $(SEED),1)
