@@ -311,16 +311,14 @@ def _rate(peer: Peer, topic: str, sizes: tuple[int, int]) -> tuple[float, float]
 
 @contextmanager
 def _tailing(peer: Peer, topics: list[str]) -> Iterator[None]:
-    """Five consoles with an overview and a live tail of each topic. Every tail has shown records at the end."""
+    """Five consoles with an overview and a live tail of each topic. Every tail shows records; a busy machine may show them late."""
     tails = [f"/topics/{topic}/messages/live" for topic in topics]
     with ExitStack() as cleanup:
         consoles = [cleanup.enter_context(console(peer.bootstrap, _NICENESS)) for _ in range(CONSOLES)]
         pages = [page for one in consoles for page in cleanup.enter_context(one.live(["/overview/events", *tails]))]
         _await(lambda: all(page.events for page in pages))
         yield
-        shown = [page.events.get(b"prepend", 0) for page in pages if page.path in tails]
-        if not all(shown):
-            raise RuntimeError(f"A live tail has shown nothing: {shown}")
+        _await(lambda: all(page.events.get(b"prepend") for page in pages if page.path in tails))
 
 
 def _await(happened: Callable[[], bool]) -> None:

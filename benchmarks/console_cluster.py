@@ -228,7 +228,8 @@ def _write_large(directory: Path, records: int) -> LargeTopic:
     for partition in range(PARTITIONS):
         log = manager.get_or_create(TopicPartition(LARGE, partition), now)
         for number in range(batches):
-            log.append_as_follower(_stamped(bodies[number % _BODIES], number, first_ms), now)
+            body = bodies[(number + partition) % _BODIES]  # rare values are at other offsets in each partition
+            log.append_as_follower(_stamped(body, number, first_ms), now)
         log.update_high_watermark(log.log_end_offset)
     for log in manager.logs:
         log.producers.take_snapshot(sync=False)
