@@ -21,7 +21,7 @@ export BARNABAS_EXPECT := $(FORM)
 # With bytecode kept, a process of a test run neither compiles the modules nor rewrites the assertions of 500 test files again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run install install-check test check quick lint unit unit-pure suite integration bench crash chaos soak processes throttle quotas moves transactions simulate spark-crash screenshots fuzz fuzz-console attack authorization-matrix secured-clients kafka-metrics kafka protocol clean
+.PHONY: help run install install-check test check quick lint unit unit-pure suite integration bench crash chaos soak processes throttle quotas console-load moves transactions simulate spark-crash screenshots fuzz fuzz-console attack authorization-matrix secured-clients kafka-metrics kafka protocol clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1 \t\2/p' Makefile | expand -t 20
@@ -99,6 +99,9 @@ moves: $(VENV)/tested kafka  ## A broker is added, balanced onto, another draine
 
 quotas: $(VENV)/tested kafka  ## Client quotas beside those of Apache Kafka, by turns; writes docs/performance.md: make quotas TURNS=5
 	$(BIN)/python -m benchmarks quotas --turns $(or $(TURNS),5)
+
+console-load: $(VENV)/tested  ## The console before 10,000 partitions and 100 million records, and its memory; writes docs/performance.md: make console-load MINUTES=60
+	$(BIN)/python -m benchmarks console --turns $(or $(TURNS),5) --minutes $(or $(MINUTES),2)
 
 transactions: $(VENV)/tested  ## 16 transactional clients on three brokers, again and again: make transactions RUNS=5
 	$(BIN)/python -m tests.integration.cluster.transactions --runs $(or $(RUNS),20)
