@@ -48,5 +48,5 @@ WITH_SPARK = {"pipelines": "/pipelines", "dead-letters": "/dead-letters", "dead-
 def pipeline_of(person: Person) -> str:
     """The path of the page of the query that runs, once it has published its progress."""
     person.reload_until("/pipelines", QUERY)
-    link = "main tbody a[href^='/pipelines/']"
-    return str(person.browser.run("return document.querySelector(arguments[0]).getAttribute('href')", link))
+    links = "[...document.querySelectorAll('main tbody th a')]"
+    return str(person.browser.run(f"return {links}.find((one) => one.text === arguments[0]).getAttribute('href')", QUERY))
