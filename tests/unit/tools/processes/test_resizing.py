@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,22 +41,22 @@ def test_the_logs_of_a_single_broker_become_those_of_the_first_process(tmp_path:
 
 
 @pytest.mark.parametrize("steps", range(4))
-def test_a_run_that_was_killed_is_continued(tmp_path: Path, steps: int) -> None:
+def test_a_run_that_was_killed_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     class Killed(Exception):
         pass
 
-    class KilledFiles(Files):
-        left = steps
+    replace, left = os.replace, iter(range(steps))
 
-        def rename(self, source: str, target: str) -> None:
-            if self.left == 0:
-                raise Killed
-            self.left -= 1
-            super().rename(source, target)
+    def replace_until_killed(source: str, target: str) -> None:
+        if next(left, None) is None:
+            raise Killed
+        replace(source, target)
 
     make(tmp_path / "data")
-    with pytest.raises(Killed):
-        adopt(KilledFiles(), str(tmp_path / "data"), 7)
+    with monkeypatch.context() as killed:
+        killed.setattr(os, "replace", replace_until_killed)  # what Files.rename calls
+        with pytest.raises(Killed):
+            adopt(Files(), str(tmp_path / "data"), 7)
     assert (tmp_path / "data" / "meta.properties").exists()
     adopt(Files(), str(tmp_path / "data"), 7)
     check(tmp_path / "data")
