@@ -19,7 +19,7 @@ from barnabas.coordinator.shard_timer import Scheduled, Scheduler, ShardTimer
 from barnabas.errors import CoordinatorLoadInProgress, CorruptRecord, KafkaError, NotCoordinator, RecordTooLarge, RequestTimedOut
 from barnabas.protocol.coordinator_log import GROUP_RECORDS, RecordTypes
 from barnabas.protocol.errors import UnsupportedVersion
-from barnabas.records.batch import NO_PRODUCER_ID, Batch, read_intact_batches
+from barnabas.records.batch import NO_PRODUCER_ID, Batch, each_batch
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.control import ABORT, COMMIT, end_txn_marker, parse_control_type
 from barnabas.records.reader import read_records
@@ -342,8 +342,9 @@ class CoordinatorRuntime(Generic[S]):
                             "offsets.load.buffer.size" if self._topic == CONSUMER_OFFSETS else "transaction.state.log.load.buffer.size",
                             self._load_buffer_size,
                         )
-                    batches, damage = read_intact_batches(data)
-                    for batch in batches:
+                    # One by one: the headers of many small batches need several times the memory of their bytes, and objects that other
+                    # work creates between the slices would keep that memory from being returned.
+                    for batch in each_batch(data):
                         if batch.last_offset < offset:
                             continue
                         records_in_slice += self._replay_batch(active, data, batch)
@@ -354,7 +355,7 @@ class CoordinatorRuntime(Generic[S]):
                             if self._active.get(partition) is not active:
                                 return
                     if offset == begin:
-                        raise damage or CorruptRecord(f"The batch at offset {offset} is cut")
+                        raise CorruptRecord(f"The batch at offset {offset} is cut")
                 except CorruptRecord as unreadable:
                     offset = self._skip_segment(active, offset, unreadable)
             if self._log.log_end_offset(partition) < 0:

@@ -15,6 +15,7 @@ Layout of format v2 (big endian; v0 and v1 share the first 12 bytes and the plac
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
@@ -208,6 +209,18 @@ def read_batch(data: bytes, at: i64, size: i64) -> Batch:
         NO_SEQUENCE,
         -1 if attributes & CODEC_MASK else 1,
     )
+
+
+def each_batch(data: bytes) -> Iterator[Batch]:
+    """As `read_batches`, one by one. Raises CorruptRecord at a damaged header, after yielding the batches before it."""
+    end: i64 = len(data)
+    at: i64 = 0
+    while True:
+        size: i64 = entry_size(data, at, end)
+        if size == 0:
+            return
+        yield read_batch(data, at, size)
+        at += size
 
 
 def read_batches(data: bytes, start: i64 = 0, end: i64 = -1) -> list[Batch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -85,6 +86,27 @@ def test_a_large_partition_is_loaded_in_slices_and_an_unload_stops_it() -> None:
     assert commit_error(host.commit(1)) == ErrorCode.NOT_COORDINATOR
     host.load(0, 4)
     assert host.fetch(partition=2_999) == (2_999, 0)
+
+
+def test_between_the_slices_of_a_load_only_the_bytes_of_the_batches_are_held() -> None:
+    host = Host(load_buffer_size=1 << 21)
+    host.commit(7)
+    commit = host.log.read(0, 0, 1 << 20)
+    for _ in range(10 * RECORDS_PER_SLICE):
+        host.log.append(0, commit)
+    host.coordinator.on_resignation(0, None)
+    size = len(host.log.read(0, 0, 1 << 21))
+    loading = host.coordinator.on_election(0, 2)
+    tracemalloc.start()
+    try:
+        next(loading)
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 1.2 * size
+    for _ in loading:
+        pass
+    assert host.fetch() == (7, 0)
 
 
 def test_an_answer_waits_until_the_high_watermark_has_passed() -> None:
