@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from barnabas.console.failures import sentence
+from barnabas.console.failures import NotThere, sentence
 from barnabas.console.messages import parquet
 from barnabas.console.messages.browse import KeyIsMasked, MessageQuery, open_scan
 from barnabas.console.messages.decoding import READINGS, REASON_HEADER
@@ -34,6 +34,7 @@ from barnabas.console.pages.reading import (
 from barnabas.console.web.routes import get, segment
 from barnabas.console.web.visit import Visit
 from barnabas.errors import KafkaError
+from barnabas.topic_name import is_valid
 
 LOOK_S: Final = 0.5  # a page shows what was found until then; the window that was begun is finished
 _READING_LABELS: Final = {
@@ -168,6 +169,8 @@ async def _pieces(raw: bytes) -> AsyncGenerator[bytes, None]:
 async def live(visit: Visit) -> Response:
     """New messages as server-sent events, with the filter of the address."""
     topic = visit.path("name")
+    if not is_valid(topic):  # the client cannot ask for it, and the stream has begun by then
+        raise NotThere("No topic can have this name.")
     try:
         query = parse_query(topic, lambda name: "" if name in ("cursor", "start") else visit.argument(name), 0)
         if query.key is not None and masks_of(visit).for_topic(topic).key:

@@ -137,6 +137,10 @@ def test_a_topic_or_message_that_is_not_there_is_not_found(console: TestClient, 
     assert console.get(f"/topics/console-nowhere{path}").status_code == 404
 
 
+def test_the_live_tail_of_a_name_that_no_topic_can_have_is_not_found(console: TestClient) -> None:
+    assert console.get("/topics/half-%ED%A0%80-a-character/messages/live").status_code == 404
+
+
 def test_hostile_values_are_text_in_lists_and_as_a_whole(console: TestClient, topics: str) -> None:
     pages = [console.get(f"/topics/hostile-{topics}/messages")]
     for reading in ("auto", "text", "hex", "json"):
